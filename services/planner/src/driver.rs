@@ -22,7 +22,7 @@ use tracing::Instrument as _;
 
 use crate::budgets::SharedBudgets;
 use crate::embeddings::EmbeddingClient;
-use crate::executors::{CallError, ExecutorFleet, OpenError, RunCaller, parse_commit_id};
+use crate::executors::{CallError, ExecutorFleet, OpenError, OpeningCommit, RunCaller, parse_commit_id};
 use crate::live_output;
 use crate::mcp_calls::McpCaller;
 use crate::model::{self, ModelClients};
@@ -295,7 +295,7 @@ impl RunDriver {
     }
 
     /// Opens the workspace. While the repository's first clone makes progress, it repeats the request and
-    /// reports the progress to the ticket.
+    /// reports the progress to the ticket. A base commit that GitHub reported is requested for 30 s without progress.
     async fn open(
         &self,
         caller: &RunCaller,
@@ -303,9 +303,9 @@ impl RunDriver {
         request: &JobRequest,
         id: CallId,
     ) -> Result<StepOutcome, TicketError> {
-        let base = request.about.base();
         let (mut shown, mut known, mut since) = (None, None, Instant::now());
         loop {
+            let base = OpeningCommit::of_request(request, since.elapsed());
             let percent = match self.slots.open(caller, request, base, None).await {
                 Ok(workspace) => {
                     return Ok(StepOutcome::from(Fact::WorkspaceOpened {
@@ -326,7 +326,9 @@ impl RunDriver {
                 return outcome_of_open_error(id, OpenError::Unavailable(problem));
             }
             let step = percent.unwrap_or(0) / CLONE_STEP * CLONE_STEP;
-            if shown != Some(step) {
+            // Without progress, the mirrors may only lack a base that moved a moment ago.
+            let is_clone = percent.is_some() || !base.has_report();
+            if is_clone && shown != Some(step) {
                 self.show_clone(state, caller.fence, &id, step).await?;
                 tracing::info!(run = %caller.run, percent, "waiting for the first clone");
                 shown = Some(step);

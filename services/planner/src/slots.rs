@@ -3,14 +3,15 @@
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
 use domain::{
-    CommitId, ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow,
-    cause::format_error_chain,
+    ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow, cause::format_error_chain,
 };
 use queue::{KeyValueBucket, Queue, TableRevision};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use crate::executors::{ExecutorFleet, HeldWorkspace, OpenError, PlannerSnapshotRestore, RunCaller};
+use crate::executors::{
+    ExecutorFleet, HeldWorkspace, OpenError, OpeningCommit, PlannerSnapshotRestore, RunCaller,
+};
 
 // Pause between two checks without a change in the directory.
 const CHECK_EVERY: Duration = Duration::from_secs(2);
@@ -43,7 +44,7 @@ impl SlotAllocator {
         &self,
         caller: &RunCaller,
         request: &JobRequest,
-        base: Option<&CommitId>,
+        base: OpeningCommit<'_>,
         restore: Option<&PlannerSnapshotRestore>,
     ) -> Result<ExecutorWorkspace, OpenError> {
         let (pool, run) = (&request.rules.executor.pool, &caller.run);

@@ -3,7 +3,7 @@
 use domain::{CallId, ExecutorWorkspace, Fact, ToolResult, WorkspaceSnapshot, cause::format_error_chain};
 
 use super::{RunDriver, StepOutcome, TicketError};
-use crate::executors::{CallError, OpenError, PlannerSnapshotRestore, RunCaller};
+use crate::executors::{CallError, OpenError, OpeningCommit, PlannerSnapshotRestore, RunCaller};
 use crate::prompts;
 use crate::run::PlannerRunState;
 
@@ -58,7 +58,12 @@ impl RunDriver {
         };
         match self
             .slots
-            .open(caller, request, base.as_ref(), restore.as_ref())
+            .open(
+                caller,
+                request,
+                OpeningCommit::pinned(base.as_ref()),
+                restore.as_ref(),
+            )
             .await
         {
             // The workspace survived, so the call does not run again: its command may already have had
@@ -98,7 +103,8 @@ impl RunDriver {
             .workspaces()
             .close(caller, &info.executor, &info.id)
             .await;
-        let opened = self.slots.open(caller, request, Some(&info.base), Some(&restore));
+        let base = OpeningCommit::pinned(Some(&info.base));
+        let opened = self.slots.open(caller, request, base, Some(&restore));
         match opened.await {
             Ok(workspace) => Ok(Fact::WentBack { workspace, snapshot }.into()),
             Err(error) => outcome_of_open_error(state.next_id(), error),

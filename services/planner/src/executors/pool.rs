@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use bootstrap::settings::TextList;
 use domain::{
-    ExecutorRules, ExecutorWorkspace, JobRequest, PoolRecord, RunId, Timestamp, ToolSpec, UnlistedExecutors,
-    WorkspaceSnapshot,
+    CommitId, ExecutorRules, ExecutorWorkspace, JobRequest, PoolRecord, RunId, Timestamp, ToolSpec,
+    UnlistedExecutors, WorkspaceSnapshot,
 };
 use grant::{GrantAudience, GrantSigner};
 use proto::executor::{self as wire, ListToolsRequest, executor_service_client::ExecutorServiceClient};
@@ -29,6 +29,9 @@ const OPEN_LIMIT: Duration = Duration::from_secs(15 * 60);
 // Time for an executor or the git gate to recover before opening fails.
 const TROUBLE_LIMIT: Duration = Duration::from_secs(30);
 const PAUSE: Duration = Duration::from_secs(1);
+// Wait for the base commit that GitHub reported with a conflict. The mirrors follow within seconds; a commit that is
+// missing for longer was rewritten.
+const REPORTED_LIMIT: Duration = Duration::from_secs(30);
 
 /// Reason that no workspace was opened. Its texts are for users.
 #[derive(Debug, thiserror::Error)]
@@ -45,7 +48,7 @@ pub(crate) enum OpenError {
     /// No executor opened a workspace.
     #[error("{0}")]
     Unavailable(String),
-    /// The first clone of the repository is running; a retry helps.
+    /// The first clone of the repository is running, or the mirrors lack the commit that GitHub reported; a retry helps.
     #[error("the repository is being fetched for the first time")]
     NotReady {
         /// Progress of the clone in percent.
@@ -57,6 +60,42 @@ pub(crate) enum OpenError {
     /// The setup commands failed; the end of their log.
     #[error("the setup commands failed")]
     Setup(String),
+}
+
+/// Commit at which a workspace opens; by default the head of the base branch.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct OpeningCommit<'a> {
+    /// Pinned commit; `None` for the head of the base branch.
+    pinned: Option<&'a CommitId>,
+    /// Commit that the head of the base branch has to contain.
+    reported: Option<&'a CommitId>,
+}
+
+impl<'a> OpeningCommit<'a> {
+    /// Pins a commit.
+    pub(crate) const fn pinned(commit: Option<&'a CommitId>) -> Self {
+        Self {
+            pinned: commit,
+            reported: None,
+        }
+    }
+
+    /// Commit of a new workspace for a request, for which the mirrors were not ready during `waited`.
+    pub(crate) fn of_request(request: &'a JobRequest, waited: Duration) -> Self {
+        let conflict = request.about.conflict().filter(|conflict| {
+            // Where GitHub reported no base, ingest records the head in its place.
+            waited < REPORTED_LIMIT && conflict.base != conflict.head
+        });
+        Self {
+            pinned: request.about.base(),
+            reported: conflict.map(|conflict| &conflict.base),
+        }
+    }
+
+    /// Returns true if the head of the base branch has to contain a commit that GitHub reported.
+    pub(crate) const fn has_report(&self) -> bool {
+        self.reported.is_some()
+    }
 }
 
 /// Snapshot to restore, with its pack.
@@ -83,7 +122,7 @@ impl ExecutorFleet {
         &self,
         caller: &RunCaller,
         request: &JobRequest,
-        base: Option<&domain::CommitId>,
+        base: OpeningCommit<'_>,
         restore: Option<&PlannerSnapshotRestore>,
     ) -> Result<ExecutorWorkspace, OpenError> {
         let pool = &request.rules.executor.pool;
@@ -184,7 +223,7 @@ impl ExecutorFleet {
         address: &str,
         caller: &RunCaller,
         request: &JobRequest,
-        base: Option<&domain::CommitId>,
+        base: OpeningCommit<'_>,
         restore: Option<&PlannerSnapshotRestore>,
     ) -> Result<ExecutorWorkspace, OpenRefusal> {
         let refused = |error: CallError| OpenRefusal::Trouble(error.to_string());
@@ -200,7 +239,7 @@ impl ExecutorFleet {
             repository: caller.repository.to_string(),
             gate_url: self.settings.gate_url.clone(),
             gate_grant: gate_grant.expose_secret().to_owned(),
-            base_commit: base.map(ToString::to_string).unwrap_or_default(),
+            base_commit: base.pinned.map(ToString::to_string).unwrap_or_default(),
             base_branch: base_branch_of(request).to_owned(),
             restore: restore.map(snapshot_reference),
             setup: request.rules.executor.setup.clone(),
@@ -213,7 +252,7 @@ impl ExecutorFleet {
             merged_commit: merged
                 .map(|conflict| conflict.head.to_string())
                 .unwrap_or_default(),
-            reported_base: String::new(),
+            reported_base: base.reported.map(ToString::to_string).unwrap_or_default(),
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);

@@ -23,6 +23,8 @@ struct Books {
     ran: Vec<String>,
     ids: BTreeSet<String>,
     open: u32,
+    /// Specification of the last workspace that was requested.
+    last_spec: wire::WorkspaceSpec,
     restored: u32,
     committed: bool,
     holds: Option<String>,
@@ -90,6 +92,11 @@ impl FakeExecutor {
 
     pub(super) fn open(&self) -> u32 {
         self.books().open
+    }
+
+    /// Returns the specification of the last workspace that was requested.
+    pub(super) fn last_spec(&self) -> wire::WorkspaceSpec {
+        self.books().last_spec.clone()
     }
 
     pub(super) fn restored(&self) -> u32 {
@@ -222,7 +229,8 @@ impl ExecutorService for FakeExecutor {
         while let Some(message) = parts.message().await? {
             match message.part.expect("a part") {
                 wire::open_workspace_request::Part::Spec(spec) => {
-                    (restored, run) = (spec.restore.is_some(), spec.run_id);
+                    (restored, run) = (spec.restore.is_some(), spec.run_id.clone());
+                    self.books().last_spec = spec;
                 }
                 wire::open_workspace_request::Part::PackChunk(chunk) => pack.extend(chunk),
             }

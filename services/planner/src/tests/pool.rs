@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
-    JobRequest, RunFence,
+    ConflictedBase, JobRequest, JobSubject, RunFence,
     check::{CheckOutcome, CheckSpec, TreeKind},
 };
 use grant::GrantSigner;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::executors::{CallError, ExecutorFleet, RunCaller, SeedQuery};
+use crate::executors::{CallError, ExecutorFleet, OpeningCommit, RunCaller, SeedQuery};
+use crate::run::tests::build_commit_id;
 
 /// Starts a client of executors at these addresses, until the guard is dropped.
 fn start_executors(urls: Vec<String>) -> (Arc<ExecutorFleet>, DropGuard) {
@@ -68,9 +69,60 @@ async fn open_workspace_is_found_at_full_executor() {
     let (executors, _stopped) = start_executors(vec![free.url.clone(), full.url.clone()]);
     let request = build_job_request(Job::Implement);
     let caller = build_caller(&request);
-    let opened = executors.open(&caller, &request, None, None).await.unwrap();
+    let opened = executors
+        .open(&caller, &request, OpeningCommit::default(), None)
+        .await
+        .unwrap();
     assert_eq!(opened.executor, full.url);
     assert_eq!((full.open(), free.open()), (1, 0));
+}
+
+#[tokio::test]
+async fn reported_base_is_requested_within_limit() {
+    let executor = FakeExecutor::start().await;
+    let (executors, _stopped) = start_executors(vec![executor.url.clone()]);
+    let build_request = |base| {
+        let pull_request = PullRequestRef {
+            repository: "acme/shop".parse().unwrap(),
+            number: 7,
+            url: "https://github.example/acme/shop/pull/7".to_owned(),
+            branch: "fix/ENG-12-totals".to_owned(),
+        };
+        let (head, base) = (build_commit_id('e'), build_commit_id(base));
+        let conflict = ConflictedBase::new(pull_request, head, base, "main".to_owned());
+        JobRequest {
+            about: JobSubject::Conflict(Box::new(conflict)),
+            ..build_job_request(Job::ResolveConflict)
+        }
+    };
+    let limit = Duration::from_secs(30);
+    for (base, waited, reported) in [
+        ('b', Duration::ZERO, "b"),
+        ('b', limit - Duration::from_millis(1), "b"),
+        ('b', limit, ""),
+        // GitHub reported no base.
+        ('e', Duration::ZERO, ""),
+    ] {
+        let request = build_request(base);
+        let commit = OpeningCommit::of_request(&request, waited);
+        let caller = build_caller(&request);
+        executors.open(&caller, &request, commit, None).await.unwrap();
+        let spec = executor.last_spec();
+        assert_eq!(
+            (spec.base_commit, spec.reported_base, spec.merged_commit),
+            (String::new(), reported.repeat(40), "e".repeat(40)),
+            "{base} after {waited:?}"
+        );
+    }
+    // A workspace that is restored stays at its base.
+    let (request, base) = (build_request('b'), build_commit_id('c'));
+    let (caller, commit) = (build_caller(&request), OpeningCommit::pinned(Some(&base)));
+    executors.open(&caller, &request, commit, None).await.unwrap();
+    let spec = executor.last_spec();
+    assert_eq!(
+        (spec.base_commit, spec.reported_base),
+        ("c".repeat(40), String::new())
+    );
 }
 
 #[tokio::test]
@@ -79,7 +131,10 @@ async fn seeds_come_from_executor_holding_workspace() {
     let (executors, _stopped) = start_executors(vec![executor.url.clone()]);
     let request = build_job_request(Job::Implement);
     let caller = build_caller(&request);
-    let opened = executors.open(&caller, &request, None, None).await.unwrap();
+    let opened = executors
+        .open(&caller, &request, OpeningCommit::default(), None)
+        .await
+        .unwrap();
     let query = SeedQuery {
         text: "The total is wrong".to_owned(),
         modules: vec!["shop".to_owned()],
@@ -104,7 +159,10 @@ async fn checks_run_at_executor_holding_workspace() {
     let (executors, _guard) = start_executors(vec![executor.url.clone()]);
     let request = build_job_request(Job::Implement);
     let caller = build_caller(&request);
-    let info = executors.open(&caller, &request, None, None).await.unwrap();
+    let info = executors
+        .open(&caller, &request, OpeningCommit::default(), None)
+        .await
+        .unwrap();
     let given = ["make test".to_owned()];
     let found = executors
         .workspaces()
@@ -207,14 +265,20 @@ async fn silent_executor_is_left_after_one_limit() {
     let (executors, _stopped) = start_executors(vec![way.url.clone(), free.url.clone()]);
     let request = build_job_request(Job::Implement);
     let caller = build_caller(&request);
-    let opened = executors.open(&caller, &request, None, None).await.unwrap();
+    let opened = executors
+        .open(&caller, &request, OpeningCommit::default(), None)
+        .await
+        .unwrap();
     assert_eq!(opened.executor, way.url);
     assert!(!executors.leave_if_silent(&way.url).await, "it answers");
 
     way.is_silent.store(true, std::sync::atomic::Ordering::SeqCst);
     let elsewhere = async {
         assert!(executors.leave_if_silent(&way.url).await);
-        executors.open(&caller, &request, None, None).await.unwrap()
+        executors
+            .open(&caller, &request, OpeningCommit::default(), None)
+            .await
+            .unwrap()
     };
     let elsewhere = tokio::time::timeout(Duration::from_secs(6), elsewhere).await;
     assert_eq!(elsewhere.expect("opened in time").executor, free.url);

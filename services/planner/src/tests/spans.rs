@@ -25,7 +25,7 @@ use super::{
     pool::{build_caller, executors_with},
     *,
 };
-use crate::executors::{ExecutorFleet, RunCaller};
+use crate::executors::{ExecutorFleet, OpeningCommit, RunCaller};
 
 const TRACE: u128 = 5;
 const CALL: u64 = 77;
@@ -117,7 +117,10 @@ fn build_attribute(key: &str, value: &str) -> wire::SpanAttribute {
 /// Opens the workspace of a run and notes a call beneath a span of this planner, sampled or not.
 async fn open_noted_call(executors: &ExecutorFleet, request: &JobRequest, flags: TraceFlags) -> RunCaller {
     let caller = build_caller(request);
-    let opened = executors.open(&caller, request, None, None).await.unwrap();
+    let opened = executors
+        .open(&caller, request, OpeningCommit::default(), None)
+        .await
+        .unwrap();
     let context = SpanContext::new(
         TraceId::from(TRACE),
         SpanId::from(CALL),
