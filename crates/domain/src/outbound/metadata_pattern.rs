@@ -73,7 +73,9 @@ impl MetadataPattern {
             PatternOperator::EndsWith => value.ends_with(pattern),
             PatternOperator::Contains => value.contains(pattern),
             PatternOperator::Regex => {
+                // GitHub anchors expressions at lines: `^ENG-` accepts a message with such a line anywhere.
                 let expression = RegexBuilder::new(&narrow_classes(pattern))
+                    .multi_line(true)
                     .size_limit(COMPILED_BYTES)
                     .build();
                 match expression {
@@ -179,8 +181,13 @@ mod tests {
             (Contains, "second", false),
             (Regex, r"^ENG-\d+: \w+", true),
             (Regex, "count", true),
-            (Regex, "^Second", false),
-            (Regex, "(?m)^Second", true),
+            (Regex, "^Second", true),
+            (Regex, "^line", false),
+            (Regex, "(?-m)^Second", false),
+            (Regex, r"\ASecond", false),
+            (Regex, r"\A.{1,13}$", true),
+            (Regex, r"\A.{1,12}$", false),
+            (Regex, "count$", true),
             (Regex, "line$", true),
             (Regex, "(?i)^eng", true),
         ] {

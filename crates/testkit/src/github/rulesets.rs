@@ -33,7 +33,8 @@ meets_pattern() {
     starts_with) case $5 in "$3"*) found=yes;; *) found=no;; esac;;
     ends_with) case $5 in *"$3") found=yes;; *) found=no;; esac;;
     contains) case $5 in *"$3"*) found=yes;; *) found=no;; esac;;
-    regex) if printf %s "$5" | grep -qzE -e "$3"; then found=yes; else found=no; fi;;
+    # GitHub anchors expressions at lines.
+    regex) if printf %s "$5" | grep -qE -e "$3"; then found=yes; else found=no; fi;;
   esac
   [ $found != $4 ]
 }
