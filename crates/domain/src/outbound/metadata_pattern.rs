@@ -87,6 +87,20 @@ impl MetadataPattern {
         is_match != self.negate
     }
 
+    /// Returns true if the server refuses every text that ends with this line, whatever is before it.
+    pub fn excludes_last_line(&self, line: &str) -> bool {
+        match (self.operator, self.negate) {
+            (PatternOperator::EndsWith, false) => {
+                !line.ends_with(&self.pattern) && !self.pattern.ends_with(line)
+            }
+            (PatternOperator::StartsWith | PatternOperator::Contains | PatternOperator::Regex, false) => {
+                false
+            }
+            // The empty lines keep expressions for the start of a text from this line.
+            (_, true) => !self.accepts(&format!("\n\n{line}")),
+        }
+    }
+
     /// Describes the requirement as a sentence without its end: "the commit message must start with `ENG-`".
     pub fn words(&self) -> String {
         let subject = match self.subject {
@@ -204,6 +218,28 @@ mod tests {
                     "not {pattern}"
                 );
             }
+        }
+    }
+
+    #[test]
+    fn last_line_may_exclude_whole_text() {
+        use PatternOperator::{Contains, EndsWith, Regex, StartsWith};
+        let line = "Signed-off-by: Bot <bot@acme.example>";
+        for (operator, pattern, negate, is_excluded) in [
+            (EndsWith, "(ENG-12)", false, true),
+            (EndsWith, "bot@acme.example>", false, false),
+            (StartsWith, "ENG-12", false, false),
+            (Contains, "ENG-12", false, false),
+            (Regex, r"\(ENG-12\)\z", false, false),
+            (EndsWith, ">", true, true),
+            (Contains, "Signed-off-by", true, true),
+            (Regex, "^Signed-off-by: ", true, true),
+            (Regex, r"\ASigned-off-by: ", true, false),
+            (StartsWith, "Signed-off-by: ", true, false),
+            (Contains, "WIP", true, false),
+        ] {
+            let found = build_pattern(operator, pattern, negate).excludes_last_line(line);
+            assert_eq!(found, is_excluded, "{operator:?} {pattern} {negate}");
         }
     }
 

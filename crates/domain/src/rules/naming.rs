@@ -17,6 +17,20 @@ const SLUG: usize = 48;
 const SUBJECT: usize = 100;
 // Maximum characters of a pull request's description in its title.
 const TITLE: usize = 200;
+// Start of the line that names the run of a commit.
+const RUN_TRAILER: &str = "Journeyman-Run: ";
+// Start of a line that names a co-author of a commit.
+const CREDIT_TRAILER: &str = "Co-authored-by: ";
+// Start of the line with the author's sign-off.
+const SIGN_OFF_TRAILER: &str = "Signed-off-by: ";
+// Trailers that a message may lack where the server refuses it with them, the smallest loss first. A sign-off is a
+// requirement of the repository, so it stays.
+const OMITTED_TRAILERS: [&[&str]; 4] = [
+    &[],
+    &[RUN_TRAILER],
+    &[CREDIT_TRAILER],
+    &[RUN_TRAILER, CREDIT_TRAILER],
+];
 
 /// Naming scheme for the changes of a ticket.
 #[derive(Clone, Copy, Debug)]
@@ -151,6 +165,50 @@ impl<'a> ChangeNaming<'a> {
         if self.unmet_by_message(&by_rules).is_none() {
             return by_rules;
         }
+        let mut others = self.list_other_messages(named, body).into_iter();
+        let accepted = others.find(|message| self.unmet_by_message(message).is_none());
+        accepted.unwrap_or(by_rules)
+    }
+
+    /// Returns the message of a run's commit with its trailers. Where the server refuses it, the message takes another
+    /// form of the title, and then lacks trailers. Where a required text leaves no room for a body, it lacks the body.
+    ///
+    /// # Errors
+    /// The pattern that refuses every form, so that the change needs another description.
+    pub fn commit_message_of_run(
+        &self,
+        named: ChangeNameParts<'_>,
+        body: &str,
+        run: &RunId,
+        requester: Option<&CommitAuthor>,
+    ) -> Result<String, &'a MetadataPattern> {
+        let trailers = self.trailers(run, requester);
+        let by_rules = self.style_message(named, body);
+        let mut forms = vec![by_rules.clone()];
+        forms.extend(self.list_other_messages(named, body));
+        for omitted in OMITTED_TRAILERS {
+            let mut messages = forms.iter().map(|form| add_trailers(form, &trailers, omitted));
+            if let Some(accepted) = messages.find(|message| self.unmet_by_message(message).is_none()) {
+                return Ok(accepted);
+            }
+        }
+        let omitted = [RUN_TRAILER, CREDIT_TRAILER];
+        let bare = add_trailers(&by_rules, &trailers, &omitted);
+        let Some(pattern) = self.unmet_by_message(&bare) else {
+            return Ok(bare);
+        };
+        // The model can avoid a forbidden text, and the body explains the commit.
+        if pattern.negate {
+            return Err(pattern);
+        }
+        let subjects = forms.iter().filter_map(|form| form.lines().next());
+        let mut messages = subjects.map(|subject| add_trailers(subject, &trailers, &omitted));
+        let accepted = messages.find(|message| self.unmet_by_message(message).is_none());
+        accepted.ok_or(pattern)
+    }
+
+    /// Lists the messages of a commit outside of the style of the rules.
+    fn list_other_messages(&self, named: ChangeNameParts<'_>, body: &str) -> Vec<String> {
         let key = self.key();
         let title = commit_orders::clean_subject(named.title.trim());
         let title = truncate_text(&title, SUBJECT);
@@ -164,9 +222,8 @@ impl<'a> ChangeNaming<'a> {
             let has_key = subject.matches(&key).count();
             has_key == 1 || (has_key == 0 && !self.rules.commits.ticket_in_message)
         });
-        let mut others = others.map(|subject| format!("{subject}\n\n{}", body.trim()).trim_end().to_owned());
-        let accepted = others.find(|message| self.unmet_by_message(message).is_none());
-        accepted.unwrap_or(by_rules)
+        let others = others.map(|subject| format!("{subject}\n\n{}", body.trim()).trim_end().to_owned());
+        others.collect()
     }
 
     fn style_message(&self, named: ChangeNameParts<'_>, body: &str) -> String {
@@ -200,7 +257,7 @@ impl<'a> ChangeNaming<'a> {
     /// of the rules.
     pub fn trailers(&self, run: &RunId, requester: Option<&CommitAuthor>) -> Vec<String> {
         let commits = &self.rules.commits;
-        let run = format!("Journeyman-Run: {run}");
+        let run = format!("{RUN_TRAILER}{run}");
         let requester = requester.filter(|_| commits.co_author_requester);
         let mut others: Vec<String> = requester.map(ToString::to_string).into_iter().collect();
         for who in commits.co_authors.iter().map(|who| who.trim()) {
@@ -210,12 +267,19 @@ impl<'a> ChangeNaming<'a> {
                 others.push(who.to_owned());
             }
         }
-        let others = others.iter().map(|who| format!("Co-authored-by: {who}"));
-        let own = format!("Signed-off-by: {}", commits.author());
+        let others = others.iter().map(|who| format!("{CREDIT_TRAILER}{who}"));
         std::iter::once(run)
             .chain(others)
-            .chain(commits.sign_off.then_some(own))
+            .chain(self.sign_off_line())
             .collect()
+    }
+
+    /// Returns the last line of a run's commits, where the rules require a sign-off.
+    pub fn sign_off_line(&self) -> Option<String> {
+        let commits = &self.rules.commits;
+        commits
+            .sign_off
+            .then(|| format!("{SIGN_OFF_TRAILER}{}", commits.author()))
     }
 
     /// Checks that a branch name follows the pattern.
@@ -288,6 +352,16 @@ impl<'a> ChangeNaming<'a> {
         split_conventional_subject(title)
             .filter(|(kind, ..)| is_type(kind))
             .map_or(title, |(.., rest)| rest)
+    }
+}
+
+/// Adds the trailers to a message, without those that start with one of `omitted`.
+fn add_trailers(message: &str, trailers: &[String], omitted: &[&str]) -> String {
+    let is_kept = |line: &&str| !omitted.iter().any(|start| line.starts_with(start));
+    let kept: Vec<&str> = trailers.iter().map(String::as_str).filter(is_kept).collect();
+    match kept.as_slice() {
+        [] => message.to_owned(),
+        kept => format!("{message}\n\n{}", kept.join("\n")),
     }
 }
 
@@ -400,11 +474,112 @@ mod tests {
             (r"^Count", "Count pieces", "Count pieces (ENG-12)"),
             // No form of the title matches, so the model has to write another one.
             ("^nothing$", "Count", "fix(cart): Count (ENG-12)"),
+            // Expressions are anchored at lines, so the body does not count for the subject.
+            (r"^ENG-\d+: .+$", "Count", "ENG-12: Count"),
         ] {
             let patterns = [build_message_pattern(pattern)];
             let naming = ChangeNaming::new(&rules, &ticket).with_patterns(&patterns);
             let message = naming.commit_message(ChangeNameParts { title, ..CHANGE }, "Why.");
             assert_eq!(message, format!("{subject}\n\nWhy."), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn refused_trailers_leave_commit_message() {
+        use crate::PatternOperator::{Contains, EndsWith, Regex};
+        let (mut rules, ticket) = (RepositoryRules::default(), build_ticket());
+        let run = RunId::new(ticket.clone(), 57);
+        let ada: CommitAuthor = "Ada <ada@acme.example>".parse().unwrap();
+        let subject = "fix(cart): Count (ENG-12)";
+        let (run_line, credit) = (
+            "Journeyman-Run: jira:ENG-12@57",
+            "Co-authored-by: Ada <ada@acme.example>",
+        );
+        let own = "Signed-off-by: Journeyman <noreply@journeyman.invalid>";
+        let named = ChangeNameParts {
+            title: "Count",
+            ..CHANGE
+        };
+        for (operator, pattern, negate, sign_off, message) in [
+            (
+                Contains,
+                "Count",
+                false,
+                false,
+                format!("{subject}\n\nWhy.\n\n{run_line}\n{credit}"),
+            ),
+            (EndsWith, "Why.", false, false, format!("{subject}\n\nWhy.")),
+            (
+                EndsWith,
+                "acme.example>",
+                false,
+                false,
+                format!("{subject}\n\nWhy.\n\n{run_line}\n{credit}"),
+            ),
+            (
+                EndsWith,
+                "@57",
+                false,
+                false,
+                format!("{subject}\n\nWhy.\n\n{run_line}"),
+            ),
+            (
+                Contains,
+                "Journeyman-Run",
+                true,
+                false,
+                format!("{subject}\n\nWhy.\n\n{credit}"),
+            ),
+            (
+                Regex,
+                "^Co-authored-by:",
+                true,
+                true,
+                format!("{subject}\n\nWhy.\n\n{run_line}\n{own}"),
+            ),
+            (
+                Regex,
+                r"Why\.\n\nSigned",
+                false,
+                true,
+                format!("{subject}\n\nWhy.\n\n{own}"),
+            ),
+            // The body leaves last, and the subject takes the form that is left.
+            (EndsWith, "(ENG-12)", false, false, subject.to_owned()),
+            (
+                Regex,
+                r"\AENG-12: \w+\z",
+                false,
+                false,
+                "ENG-12: Count".to_owned(),
+            ),
+        ] {
+            rules.commits.sign_off = sign_off;
+            let patterns = [MetadataPattern {
+                operator,
+                negate,
+                ..build_message_pattern(pattern)
+            }];
+            let naming = ChangeNaming::new(&rules, &ticket).with_patterns(&patterns);
+            let made = naming.commit_message_of_run(named, "Why.", &run, Some(&ada));
+            assert_eq!(made, Ok(message), "{pattern}");
+        }
+    }
+
+    #[test]
+    fn description_without_form_names_pattern() {
+        use crate::PatternOperator::{Contains, EndsWith};
+        let (rules, ticket) = (RepositoryRules::default(), build_ticket());
+        let run = RunId::new(ticket.clone(), 57);
+        for (operator, pattern, negate) in [(EndsWith, "Reviewed.", false), (Contains, "Why", true)] {
+            let patterns = [MetadataPattern {
+                operator,
+                negate,
+                ..build_message_pattern(pattern)
+            }];
+            let naming = ChangeNaming::new(&rules, &ticket).with_patterns(&patterns);
+            let made = naming.commit_message_of_run(CHANGE, "Why.", &run, None);
+            assert_eq!(made, Err(&patterns[0]), "the body is not dropped for {pattern}");
         }
     }
 

@@ -111,7 +111,9 @@ impl CheckRequirements {
         // A pull request keeps the name of its branch.
         let is_new = self.job == Job::Implement;
         let unmet_name = is_new.then(|| find_unmet_name(&patterns, &names)).flatten();
-        let unmet = unmet_name.or_else(|| find_unmet_address(outside, rules, &way, &patterns));
+        let unmet = unmet_name
+            .or_else(|| find_unmet_address(outside, rules, &way, &patterns))
+            .or_else(|| find_excluded_sign_off(&patterns, rules, ticket));
         if let Some((pattern, found)) = unmet {
             return Err(EffectError::Refused(OutboundRefusal::UnmetPattern {
                 repository: self.repository.clone(),
@@ -224,6 +226,21 @@ fn find_unmet_address<'a>(
     })
 }
 
+/// Returns the pattern that refuses every message with the sign-off of the rules, with that line. The model cannot change
+/// the line.
+fn find_excluded_sign_off<'a>(
+    patterns: &'a [MetadataPattern],
+    rules: &RepositoryRules,
+    ticket: &TicketKey,
+) -> Option<(&'a MetadataPattern, String)> {
+    let line = ChangeNaming::new(rules, ticket).sign_off_line()?;
+    let mut about = patterns
+        .iter()
+        .filter(|pattern| pattern.subject == PatternSubject::CommitMessage);
+    let excluding = about.find(|pattern| pattern.excludes_last_line(&line))?;
+    Some((excluding, line))
+}
+
 #[cfg(test)]
 mod tests {
     use domain::PatternOperator;
@@ -253,5 +270,30 @@ mod tests {
         let key = build_name_pattern(PatternOperator::Regex, r"^[a-z]+/[A-Z]+-\d+");
         assert_eq!(find_unmet_name(&key, &names), None);
         assert_eq!(find_unmet_name(&[], &names), None);
+    }
+
+    #[test]
+    fn excluded_sign_off_is_found_early() {
+        let ticket = TicketKey::jira("ENG-12").unwrap();
+        let mut rules = RepositoryRules::default();
+        let pattern = MetadataPattern {
+            subject: PatternSubject::CommitMessage,
+            operator: PatternOperator::EndsWith,
+            pattern: "(ENG-12)".to_owned(),
+            negate: false,
+        };
+        let patterns = [pattern];
+        assert_eq!(find_excluded_sign_off(&patterns, &rules, &ticket), None);
+        rules.commits.sign_off = true;
+        let line = "Signed-off-by: Journeyman <noreply@journeyman.invalid>".to_owned();
+        assert_eq!(
+            find_excluded_sign_off(&patterns, &rules, &ticket),
+            Some((&patterns[0], line))
+        );
+        let of_names = [MetadataPattern {
+            subject: PatternSubject::BranchName,
+            ..patterns[0].clone()
+        }];
+        assert_eq!(find_excluded_sign_off(&of_names, &rules, &ticket), None);
     }
 }

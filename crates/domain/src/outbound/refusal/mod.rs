@@ -154,7 +154,7 @@ pub enum OutboundRefusal {
         repository: RepositoryName,
         /// The pattern.
         pattern: MetadataPattern,
-        /// The name or the address that does not match.
+        /// The name, the address or the line of a message that does not match.
         found: String,
     },
     /// The branch of a pull request accepts no merge commit, so its base cannot be merged into it.

@@ -149,7 +149,7 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
 const fn name_setting(subject: PatternSubject) -> &'static str {
     match subject {
         PatternSubject::CommitMessage => {
-            "change `commits.style` in the rules of the repository, or its ruleset"
+            "change `commits.sign_off` in the rules of the repository, or its ruleset"
         }
         PatternSubject::AuthorEmail => {
             "set `commits.author` in the rules of the repository to an author with such an address, or change its ruleset"

@@ -46,18 +46,17 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     }
     if state.own_calls().find(COMMIT_CHANGES).is_none() {
         let requester = request.background.requester.as_ref();
-        let trailers = naming.trailers(&state.run, requester).join("\n");
-        let message = format!(
-            "{}\n\n{trailers}",
-            naming.commit_message(named, &handover.summary)
-        );
-        if let Some(pattern) = naming.unmet_by_message(&message) {
-            let violation = PolicyViolation::Pattern {
-                requires: pattern.clone(),
-                commit: String::new(),
-            };
-            return go_back_to_work(state, ReturnReason::Refused(violation.into()));
-        }
+        let made = naming.commit_message_of_run(named, &handover.summary, &state.run, requester);
+        let message = match made {
+            Ok(message) => message,
+            Err(pattern) => {
+                let violation = PolicyViolation::Pattern {
+                    requires: pattern.clone(),
+                    commit: String::new(),
+                };
+                return go_back_to_work(state, ReturnReason::Refused(violation.into()));
+            }
+        };
         let mut input = json!({ "message": message });
         // The reporter checks every commit, so a refused file must not stay beneath a corrected commit.
         if work.may_replace_head() {

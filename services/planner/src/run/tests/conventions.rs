@@ -398,6 +398,26 @@ fn required_pattern_reaches_prompt_with_commit() {
 }
 
 #[test]
+fn pattern_for_end_leaves_trailers_out() {
+    for (pattern, message) in [
+        (
+            "Totals are right again.",
+            "fix: Correct the totals (ENG-12)\n\nTotals are right again.",
+        ),
+        ("(ENG-12)", "fix: Correct the totals (ENG-12)"),
+    ] {
+        let pattern = build_message_pattern(PatternOperator::EndsWith, pattern);
+        let mut play = start_with_pattern(pattern, build_work_replies().to_vec());
+        assert_eq!(play.drive(), RunAction::Wait);
+        assert!(
+            matches!(play.last_request(), OutboundAction::PushBranch(_)),
+            "the model is not asked for another description"
+        );
+        assert_eq!(list_commit_messages(&play), [message]);
+    }
+}
+
+#[test]
 fn unmet_message_returns_before_commit() {
     let pattern = build_message_pattern(PatternOperator::Regex, "^Totals: ");
     let mut replies = build_work_replies().to_vec();
