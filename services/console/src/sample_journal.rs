@@ -51,6 +51,7 @@ pub(crate) fn build_run_journal() -> Vec<JournalEntry> {
         unnoticed: Vec::new(),
         shown_by: None,
         unrepaired: Vec::new(),
+        skipped_checks: Vec::new(),
     };
     let output = PhaseOutput::Prove {
         proof: Box::new(proof),

@@ -193,6 +193,9 @@ pub struct ChangeDescription {
     /// Repairs of the rules that failed before the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrepaired: Vec<String>,
+    /// Commands of the rules that did not run, because a proof runs no more of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_checks: Vec<String>,
     /// Remaining objections of the reviewing model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,
@@ -314,6 +317,9 @@ pub struct ChangeProof {
     /// Repairs of the rules that failed before the commit.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unrepaired: Vec<String>,
+    /// Commands of the rules that did not run, because a proof runs no more of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub skipped_checks: Vec<String>,
 }
 
 impl ChangeProof {

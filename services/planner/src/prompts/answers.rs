@@ -543,6 +543,7 @@ mod tests {
             unnoticed: Vec::new(),
             shown_by: None,
             unrepaired: Vec::new(),
+            skipped_checks: Vec::new(),
         };
         let compared = render_proof(&proof(Some(CheckOutcome::Green)));
         assert!(

@@ -131,12 +131,19 @@ fn list_uncovered(description: &ChangeDescription) -> Vec<String> {
         )
     });
     let not_run = description.checks.iter().filter_map(describe_missing_result);
+    let skipped = description.skipped_checks.iter().map(|command| {
+        format!(
+            "{} did not run: the rules name more checks than a proof runs",
+            format_code(command)
+        )
+    });
     let not_done = description.handover.not_done.iter();
     let not_done = not_done.map(|line| format!("Not done: {}", one_line(line)));
     not_done
         .chain(unnoticed)
         .chain(contracts)
         .chain(not_run)
+        .chain(skipped)
         .collect()
 }
 

@@ -474,6 +474,7 @@ fn build_description(files: &[(&str, u32, u32, FileRole)], modules: &[&str]) -> 
             lines: 2,
             is_test: false,
         }],
+        skipped_checks: vec!["make `e`".to_owned()],
         ..ChangeDescription::default()
     })
 }
@@ -521,6 +522,7 @@ fn decision_text_describes_change_before_diff() {
     ### Not covered
 
     - `shop/cart.py` line 7: no test fails without it
+    - `make 'e'` did not run: the rules name more checks than a proof runs
 
     ### Details
 
@@ -976,6 +978,7 @@ fn template_replaces_form_of_author() {
 
     - Not done: Taxes
     - `shop/cart.py` line 7: no test fails without it
+    - `make 'e'` did not run: the rules name more checks than a proof runs
 
     <details>
     <summary>Details</summary>

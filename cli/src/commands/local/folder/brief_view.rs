@@ -564,6 +564,7 @@ mod tests {
             unnoticed: Vec::new(),
             shown_by: None,
             unrepaired: Vec::new(),
+            skipped_checks: Vec::new(),
         };
         assert_eq!(
             phase(PhaseOutput::Prove {

@@ -227,6 +227,7 @@ mod tests {
             unnoticed: Vec::new(),
             shown_by: Some(ShownBy::OwnTests),
             unrepaired: Vec::new(),
+            skipped_checks: Vec::new(),
         };
         AttendedRun {
             reason: Some(StopReason::Completed),

@@ -48,6 +48,9 @@ pub(super) fn describe_change(
             .map(|change| untested_contracts(request, &change.changed))
             .unwrap_or_default(),
         unrepaired: proof.map(|proof| proof.unrepaired.clone()).unwrap_or_default(),
+        skipped_checks: proof
+            .map(|proof| proof.skipped_checks.clone())
+            .unwrap_or_default(),
         objections: open_objections(state),
         went_back: state.verification().went_back(),
         unreviewed: state.outputs().review().is_some_and(|review| !review.is_complete),

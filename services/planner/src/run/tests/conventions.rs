@@ -112,7 +112,7 @@ fn module_checks_run_for_touched_modules() {
         checks: checks.iter().map(|command| (*command).to_owned()).collect(),
         ..domain::ModuleRules::default()
     };
-    let commands = |paths: &[&str], given: Option<&str>| {
+    let select = |paths: &[&str], given: Option<&str>| {
         let asked = build_changed_request(|asked| {
             asked.rules.modules = vec![
                 module("core", &["cargo test -p core"]),
@@ -120,6 +120,8 @@ fn module_checks_run_for_touched_modules() {
                 module("docs", &[]),
                 module("web", &["make a", "make b", "make c", "make d", "make e"]),
             ];
+            asked.rules.agent.e2e_checks = ["e2e 1", "e2e 2", "e2e 3"].map(str::to_owned).to_vec();
+            asked.rules.agent.contract = vec!["web/contract".to_owned()];
             asked.rules.agent.checks = given.map(|command| vec![command.to_owned()]);
         });
         let mut play = Play::implement(asked, (0..2).flat_map(|_| build_work_replies()));
@@ -132,8 +134,24 @@ fn module_checks_run_for_touched_modules() {
         };
         play.checks.change.changed = paths.iter().map(file).collect();
         assert_eq!(play.drive(), RunAction::Wait);
-        let rows = play.state.outputs().proof().unwrap().rows.iter();
-        rows.map(|row| row.command.clone()).collect::<Vec<_>>()
+        let proof = play.state.outputs().proof().unwrap().clone();
+        play.pushed();
+        assert_eq!(play.drive(), RunAction::Wait);
+        let OutboundAction::OpenPullRequest(report::PullRequestOpening {
+            description: Some(described),
+            ..
+        }) = play.last_request()
+        else {
+            panic!("{:?}", play.last_request())
+        };
+        assert_eq!(described.skipped_checks, proof.skipped_checks);
+        let run = proof.rows.into_iter().map(|row| row.command);
+        (run.collect::<Vec<_>>(), proof.skipped_checks)
+    };
+    let commands = |paths: &[&str], given: Option<&str>| {
+        let (run, skipped) = select(paths, given);
+        assert_eq!(skipped, [""; 0], "{paths:?}");
+        run
     };
     assert_eq!(commands(&["core/a.rs"], None), ["cargo test -p core"]);
     assert_eq!(
@@ -154,10 +172,28 @@ fn module_checks_run_for_touched_modules() {
         ["pytest", "cargo test -p core"]
     );
     assert_eq!(commands(&["docs/start.md"], None), ["pytest"]);
-    assert_eq!(
-        commands(&["web/a.ts"], None),
-        ["make a", "make b", "make c", "make d"]
-    );
+    // Beyond the limit, checks are named in the proof. Each module gets its first one.
+    for (paths, run, skipped) in [
+        (
+            &["web/a.ts"][..],
+            &["make a", "make b", "make c", "make d"][..],
+            &["make e"][..],
+        ),
+        (
+            &["web/a.ts", "api/b.rs", "core/a.rs"][..],
+            &["cargo test -p core", "make api", "make a", "make schema"][..],
+            &["make b", "make c", "make d", "make e"][..],
+        ),
+        (
+            &["web/contract/a.ts"][..],
+            &["make a", "make b", "make c", "make d", "e2e 1", "e2e 2"][..],
+            &["make e", "e2e 3"][..],
+        ),
+    ] {
+        let (ran, left_out) = select(paths, None);
+        assert_eq!(ran, run, "{paths:?}");
+        assert_eq!(left_out, skipped, "{paths:?}");
+    }
 }
 
 #[test]

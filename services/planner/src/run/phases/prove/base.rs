@@ -31,7 +31,7 @@ fn check_base(state: &PlannerRunState) -> RunStep {
         }
         .into();
     };
-    let candidates = select_commands(state, candidates, None);
+    let candidates = select_commands(state, candidates, None).wanted;
     let command = |found| CheckCommand {
         checks,
         found,

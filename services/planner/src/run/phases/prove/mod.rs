@@ -92,7 +92,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if !outside.is_empty() && can_work(state) && count_returns(state, &strayed) == 0 {
         return go_back_to_work(state, strayed);
     }
-    let candidates = select_commands(state, candidates, change);
+    let candidates = select_commands(state, candidates, change).wanted;
     let reports = state
         .request()
         .map_or(&[][..], |request| &request.rules.agent.reports);
@@ -172,35 +172,73 @@ fn changes_words_alone(state: &PlannerRunState) -> bool {
     matches!(about, Some(JobSubject::Review(_))) && kept.is_none_or(|kept| kept.files_changed == 0)
 }
 
+/// Commands of a proof.
+#[derive(Default)]
+struct SelectedChecks {
+    /// Commands that run in the proof.
+    wanted: Vec<CheckCandidate>,
+    /// Commands of modules and contract files that exceed the limits.
+    skipped: Vec<String>,
+}
+
+impl SelectedChecks {
+    /// Adds the first `most` commands that are not known yet, and skips the others.
+    fn add<'a>(&mut self, commands: impl Iterator<Item = &'a String>, most: usize) {
+        let most = self.wanted.len() + most;
+        for command in commands {
+            // The same command in another folder checks something else.
+            let mut known = self.wanted.iter().filter(|known| known.directory.is_empty());
+            if known.any(|known| known.command == *command) {
+                continue;
+            }
+            self.skipped.retain(|skipped| skipped != command);
+            if self.wanted.len() >= most {
+                self.skipped.push(command.clone());
+                continue;
+            }
+            self.wanted.push(CheckCandidate {
+                command: command.clone(),
+                directory: String::new(),
+                why: String::new(),
+                known_at_base: false,
+            });
+        }
+    }
+}
+
 /// Returns the first commands, and the checks of the modules that the change touches. If the change touches contract
 /// files, the end-to-end checks of the rules are added.
 fn select_commands(
     state: &PlannerRunState,
     found: &[CheckCandidate],
     change: Option<&ChangeReport>,
-) -> Vec<CheckCandidate> {
+) -> SelectedChecks {
     let general = || found.iter().take(MOST_COMMANDS).cloned();
     let (Some(request), Some(change)) = (state.request(), change) else {
-        return general().collect();
+        return SelectedChecks {
+            wanted: general().collect(),
+            ..SelectedChecks::default()
+        };
     };
     let rules = &request.rules.agent;
     let (of_modules, is_covered) = list_module_checks(request, change);
     // Commands that were only found are left out where the modules have checks for every changed file: they would run
     // the tests of all other modules, too.
     let is_left_out = is_covered && rules.checks.is_none();
-    let mut wanted: Vec<CheckCandidate> = general().filter(|_| !is_left_out).collect();
-    add_checks(&mut wanted, of_modules, MOST_MODULE_COMMANDS);
+    let mut selected = SelectedChecks {
+        wanted: general().filter(|_| !is_left_out).collect(),
+        ..SelectedChecks::default()
+    };
+    selected.add(of_modules.into_iter(), MOST_MODULE_COMMANDS);
     if change.changed.iter().any(|file| rules.is_contract(&file.path)) {
-        add_checks(&mut wanted, rules.e2e_checks.iter(), MOST_COMMANDS);
+        selected.add(rules.e2e_checks.iter(), MOST_COMMANDS);
     }
-    wanted
+    selected
 }
 
-/// Returns the checks of the modules that a change touches, and true if every changed file is in a module with checks.
-fn list_module_checks<'a>(
-    request: &'a JobRequest,
-    change: &ChangeReport,
-) -> (impl Iterator<Item = &'a String>, bool) {
+/// Returns the checks of the modules that a change touches, and true if every changed file is in a module with checks. The
+/// first checks of all modules come before the second ones, so that the limit leaves each module one.
+fn list_module_checks<'a>(request: &'a JobRequest, change: &ChangeReport) -> (Vec<&'a String>, bool) {
     let scope = ChangeScope::new(&request.rules.modules, "", &[]);
     let paths = || change.changed.iter().map(|file| file.path.as_str());
     let has_checks = |path: &str| {
@@ -210,25 +248,14 @@ fn list_module_checks<'a>(
     };
     let is_covered = !change.truncated && !change.changed.is_empty() && paths().all(has_checks);
     let touched = scope.touched_modules(paths());
-    (touched.into_iter().flat_map(|module| &module.checks), is_covered)
-}
-
-/// Adds the first `most` commands that are not known yet.
-fn add_checks<'a>(wanted: &mut Vec<CheckCandidate>, commands: impl Iterator<Item = &'a String>, most: usize) {
-    let most = wanted.len() + most;
-    for command in commands {
-        // The same command in another folder checks something else.
-        let mut known = wanted.iter().filter(|known| known.directory.is_empty());
-        let is_known = known.any(|known| known.command == *command);
-        if !is_known && wanted.len() < most {
-            wanted.push(CheckCandidate {
-                command: command.clone(),
-                directory: String::new(),
-                why: String::new(),
-                known_at_base: false,
-            });
-        }
-    }
+    let mut placed: Vec<(usize, &String)> = touched
+        .into_iter()
+        .flat_map(|module| module.checks.iter().enumerate())
+        .collect();
+    // The sort is stable, so the order of the modules stays.
+    placed.sort_by_key(|(place, _)| *place);
+    let checks = placed.into_iter().map(|(_, command)| command);
+    (checks.collect(), is_covered)
 }
 
 /// Returns the changed files outside of the scope. Commands may write anywhere, so the real difference
@@ -310,6 +337,8 @@ fn finish_proof(
     if let Some(why) = question_return(state, doubt.into_iter().collect()) {
         return go_back_to_work(state, why);
     }
+    let found = state.verification().checks().candidates.as_deref();
+    let skipped = found.map(|found| select_commands(state, found, change).skipped);
     let proof = ChangeProof {
         level,
         shown_by: (level == EvidenceLevel::E3).then_some(origin),
@@ -319,6 +348,7 @@ fn finish_proof(
         outside,
         unnoticed,
         unrepaired: failed_repairs(state),
+        skipped_checks: skipped.unwrap_or_default(),
     };
     RunAction::Record(Fact::PhaseFinished {
         output: PhaseOutput::Prove {
