@@ -40,10 +40,8 @@ impl PushRules {
                 rules: github.branch_rules(repository, branch).await?,
             })
         };
-        Ok(Self {
-            target: read(target).await?,
-            pushed: read(pushed).await?,
-        })
+        let (target, pushed) = tokio::try_join!(read(target), read(pushed))?;
+        Ok(Self { target, pushed })
     }
 
     /// Returns the branch that requires signatures; the target branch first.

@@ -1,10 +1,15 @@
 //! Requirements of a repository that are read before the work.
 
+use std::time::Duration;
+
 use domain::{
     Job, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRefusal, PatternSubject, PolicyViolation,
     RunId, TicketKey, report,
 };
-use testkit::github::{BranchRuleset, RulesetCondition, RulesetPattern, WRITER_APP_ID};
+use testkit::{
+    ServiceFault,
+    github::{BranchRuleset, RulesetCondition, RulesetPattern, WRITER_APP_ID},
+};
 
 use crate::{
     build_work_started, draft_of,
@@ -106,6 +111,32 @@ async fn pattern_for_messages_is_in_receipt() {
         rig.jira.status_history("ENG-1"),
         ["To Do"],
         "the work is announced"
+    );
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rules_of_both_branches_are_read_together() {
+    let mut rig = Rig::start().await;
+    // The read of the target branch is repeated, and that of the pushed one does not wait for it.
+    let fault = ServiceFault::new("shop/branches/main", 1, 502);
+    rig.github.fail_next(fault.held(Duration::from_millis(200)));
+    let outcome = rig.settled(&rig.report(2, build_work_started())).await;
+    assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
+    let requests = rig.github.requests();
+    let reads = requests.iter().filter_map(|request| {
+        request
+            .path
+            .split_once("shop/branches/")
+            .map(|(_, branch)| branch)
+    });
+    let reads: Vec<&str> = reads.collect();
+    let [first, second, third, ..] = reads.as_slice() else {
+        panic!("{reads:?}")
+    };
+    assert!(
+        [first, second].iter().any(|branch| branch.starts_with("feat")) && third.starts_with("main"),
+        "{reads:?}"
     );
     rig.stop().await;
 }
