@@ -94,6 +94,21 @@ impl GitHubWriter {
         rules.patterns.retain(|found| !is_bypassed(found));
         Ok(rules)
     }
+
+    /// Reads the conditions for a merge into a branch, as far as our account can read them. The patterns of its rulesets
+    /// need more requests, and are left out.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn branch_requirements(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<BaseRequirements, Error> {
+        let client = self.clients.of(repository)?;
+        let (_, rules) = fetch_branch_rules(client, repository, AccessKind::Write, branch).await?;
+        Ok(rules.requirements)
+    }
 }
 
 /// Reads the tip of a branch and its rules. A source that our account cannot read demands nothing.

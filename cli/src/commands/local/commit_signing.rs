@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{RepositoryName, cause::format_error_chain};
+use domain::{BaseCondition, RepositoryName, cause::format_error_chain};
 use github::GitHubWriter;
 use serde::{Deserialize, de::IgnoredAny};
 
@@ -93,8 +93,8 @@ async fn read_support(
         Some(branch) => branch.to_owned(),
         None => writer.repository(repository).await?.default_branch,
     };
-    let rules = writer.branch_rules(repository, &branch).await?;
-    Ok(match (rules.requires_signatures(), has_key) {
+    let rules = writer.branch_requirements(repository, &branch).await?;
+    Ok(match (rules.includes(BaseCondition::SignedCommits), has_key) {
         (false, _) => SigningSupport::NotRequired,
         (true, true) => SigningSupport::ByKey,
         (true, false) => match writer.commits().are_signed_by_github(repository).await? {

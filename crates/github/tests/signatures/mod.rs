@@ -122,6 +122,33 @@ async fn patterns_of_bypassed_ruleset_are_left_out() {
 }
 
 #[tokio::test]
+async fn conditions_need_no_read_of_rulesets() {
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let ruleset = BranchRuleset {
+        branches: vec!["*".to_owned()],
+        patterns: vec![RulesetPattern::new("commit_message_pattern", "contains", "ENG-")],
+        required_approvals: 2,
+        conditions: vec![RulesetCondition::SignedCommits],
+        ..BranchRuleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let count_reads = || {
+        let requests = hub.hub.requests();
+        let reads = requests
+            .iter()
+            .filter(|request| request.path.contains("/rulesets/"));
+        reads.count()
+    };
+    let found = hub.writer.branch_requirements(&name, "main").await.unwrap();
+    assert!(found.includes(BaseCondition::SignedCommits) && found.approvals == 2);
+    assert_eq!(count_reads(), 0);
+    let rules = hub.writer.branch_rules(&name, "main").await.unwrap();
+    assert_eq!((rules.requirements, count_reads()), (found, 1));
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn merge_over_api_is_signed_with_both_parents() {
     let hub = start_hub().await;
     let name = build_shop_name();

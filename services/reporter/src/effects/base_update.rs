@@ -196,14 +196,17 @@ async fn choose_way(
     let ours = &outdated.pull_request;
     let own_rules = outside
         .github
-        .branch_rules(&ours.repository, &ours.branch)
+        .branch_requirements(&ours.repository, &ours.branch)
         .await?;
     let is_linear = own_rules.includes(BaseCondition::LinearHistory);
     let wants_rebase = match outdated.way {
         UpdateWay::Merge => is_linear,
         UpdateWay::Rebase => true,
     };
-    if wants_rebase && !own_rules.requires_signatures() && can_rebase(outside, outdated, rules).await? {
+    if wants_rebase
+        && !own_rules.includes(BaseCondition::SignedCommits)
+        && can_rebase(outside, outdated, rules).await?
+    {
         return Ok(BranchUpdate::Rebase);
     }
     match is_linear {
@@ -225,9 +228,9 @@ async fn can_rebase(
     let ours = &outdated.pull_request;
     let base_rules = outside
         .github
-        .branch_rules(&ours.repository, &outdated.base_branch)
+        .branch_requirements(&ours.repository, &outdated.base_branch)
         .await?;
-    if base_rules.requires_signatures() {
+    if base_rules.includes(BaseCondition::SignedCommits) {
         return Ok(false);
     }
     let authors = outside

@@ -93,10 +93,10 @@ async fn count_approvals(
 ) -> Result<Option<ApprovalCount>, EffectError> {
     let rules = outside
         .github
-        .branch_rules(&ours.repository, &now.base_branch)
+        .branch_requirements(&ours.repository, &now.base_branch)
         .await?;
     let by_owners = rules.includes(BaseCondition::CodeOwnerReview);
-    let required = rules.requirements.approvals;
+    let required = rules.approvals;
     if required == 0 && !by_owners {
         return Ok(None);
     }
