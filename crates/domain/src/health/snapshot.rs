@@ -288,8 +288,6 @@ pub enum BaseCondition {
     CodeOwnerReview,
     /// A person other than the last one who pushed approves the last push.
     LastPushApproval,
-    /// A push dismisses the approvals before it.
-    StaleDismissal,
 }
 
 impl BaseRequirements {

@@ -212,7 +212,7 @@ impl WireBranchRule {
     pub(crate) fn conditions(&self) -> Vec<BaseCondition> {
         use BaseCondition::{
             CodeOwnerReview, CurrentBase, LastPushApproval, LinearHistory, MergeQueue, ResolvedThreads,
-            SignedCommits, StaleDismissal,
+            SignedCommits,
         };
         let is_set = |name: &str| self.parameters[name].as_bool() == Some(true);
         let set: &[(bool, BaseCondition)] = match self.kind.as_str() {
@@ -221,7 +221,6 @@ impl WireBranchRule {
                 (is_set("required_review_thread_resolution"), ResolvedThreads),
                 (is_set("require_code_owner_review"), CodeOwnerReview),
                 (is_set("require_last_push_approval"), LastPushApproval),
-                (is_set("dismiss_stale_reviews_on_push"), StaleDismissal),
             ],
             "required_signatures" => &[(true, SignedCommits)],
             "required_linear_history" => &[(true, LinearHistory)],
@@ -423,13 +422,10 @@ mod tests {
             "dismiss_stale_reviews_on_push": true, "require_code_owner_review": true,
             "require_last_push_approval": true, "required_review_thread_resolution": false}}"#;
         let rule: WireBranchRule = serde_json::from_str(rule).unwrap();
+        // The reviews show a dismissal, so the rule about it is no condition.
         assert_eq!(
             rule.conditions(),
-            [
-                BaseCondition::CodeOwnerReview,
-                BaseCondition::LastPushApproval,
-                BaseCondition::StaleDismissal
-            ]
+            [BaseCondition::CodeOwnerReview, BaseCondition::LastPushApproval]
         );
     }
 
