@@ -141,7 +141,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     Box::pin(declared_setups::check_declared_setups(
         &mut findings,
         &sections,
-        &instances.connections(),
+        &instances,
         current,
     ))
     .await;
