@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
 use bootstrap::settings::Error;
-use domain::{McpCommand, McpProblem, McpServerTools, cause::format_error_chain};
+use domain::{MCP_LIST_MS, McpCommand, McpProblem, McpServerTools, cause::format_error_chain};
 use futures::future::join_all;
 
 use crate::{
@@ -15,8 +15,8 @@ use crate::{
 };
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-// Time for the answers of all servers together: a silent server must not delay the start of a run further.
-const LIST_LIMIT: Duration = Duration::from_secs(30);
+// Time for the answers of all servers together.
+const LIST_LIMIT: Duration = Duration::from_millis(MCP_LIST_MS);
 
 /// Configured servers.
 #[derive(Clone, Debug, Default)]

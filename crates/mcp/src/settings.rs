@@ -126,7 +126,10 @@ impl ServerSettings {
             );
         }
         if !(1..=MOST_MCP_TIMEOUT_MS).contains(&self.timeout_ms) {
-            return problem("timeout_ms", "must be between 1 and 600000");
+            return problem(
+                "timeout_ms",
+                &format!("must be between 1 and {MOST_MCP_TIMEOUT_MS}"),
+            );
         }
         if self.auth_token.is_some()
             && self

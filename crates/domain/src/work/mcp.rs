@@ -25,8 +25,12 @@ pub const MCP_TIMEOUT_MS: u64 = 60_000;
 /// Longest time limit of a request to an MCP server, in milliseconds: a longer call holds up its run.
 pub const MOST_MCP_TIMEOUT_MS: u64 = 10 * 60 * 1000;
 
-// Maximum size of a command with its variables, in bytes. Executors have the same limit.
-const COMMAND_BYTES: usize = 64 * 1024;
+/// Time limit for the list of an MCP server's tools, in milliseconds: a silent server must not delay the start of a run
+/// further.
+pub const MCP_LIST_MS: u64 = 30_000;
+/// Maximum size of the command of an MCP server with its variables, in bytes: a frame of the launcher contains it.
+pub const MOST_MCP_COMMAND_BYTES: usize = 64 * 1024;
+
 // Parts of a variable's name that promise a credential.
 const CREDENTIAL_PARTS: [&str; 11] = [
     "APIKEY",
@@ -96,8 +100,8 @@ impl McpCommand {
         }
         let variables = self.environment.iter().flat_map(|(name, value)| [name, value]);
         let bytes: usize = self.command.iter().chain(variables).map(String::len).sum();
-        if bytes > COMMAND_BYTES {
-            let limit = COMMAND_BYTES >> 10;
+        if bytes > MOST_MCP_COMMAND_BYTES {
+            let limit = MOST_MCP_COMMAND_BYTES >> 10;
             return problem(
                 "command",
                 &format!("must not be larger than {limit} KiB with its environment"),
@@ -130,7 +134,10 @@ impl McpCommand {
             }
         }
         if !(1..=MOST_MCP_TIMEOUT_MS).contains(&self.timeout_ms) {
-            return problem("timeout_ms", "must be between 1 and 600000");
+            return problem(
+                "timeout_ms",
+                &format!("must be between 1 and {MOST_MCP_TIMEOUT_MS}"),
+            );
         }
         Ok(())
     }
@@ -225,11 +232,26 @@ impl McpProblem {
 mod tests {
     use serde_json::{Value, json};
 
-    use super::{McpCommand, is_mcp_server_name};
+    use super::{MOST_MCP_COMMAND_BYTES, MOST_MCP_TIMEOUT_MS, McpCommand, is_mcp_server_name};
 
     fn check_command(command: Value) -> Result<(), (&'static str, String)> {
         let command: McpCommand = serde_json::from_value(command).unwrap();
         command.check().map_err(|found| (found.key, found.problem))
+    }
+
+    #[test]
+    fn limits_of_command_are_inclusive() {
+        let largest = "x".repeat(MOST_MCP_COMMAND_BYTES);
+        assert_eq!(
+            check_command(json!({"command": [largest], "timeout_ms": MOST_MCP_TIMEOUT_MS})),
+            Ok(())
+        );
+        let larger = "x".repeat(MOST_MCP_COMMAND_BYTES + 1);
+        let (_, problem) = check_command(json!({"command": [larger]})).unwrap_err();
+        assert!(problem.contains("64 KiB"), "{problem}");
+        let later = json!({"command": ["a"], "timeout_ms": MOST_MCP_TIMEOUT_MS + 1});
+        let (_, problem) = check_command(later).unwrap_err();
+        assert!(problem.ends_with(&MOST_MCP_TIMEOUT_MS.to_string()), "{problem}");
     }
 
     #[test]

@@ -10,6 +10,7 @@ use std::{
 };
 
 use domain::{
+    MCP_LIST_MS, MOST_MCP_COMMAND_BYTES, MOST_MCP_TIMEOUT_MS,
     cause::format_error_chain,
     text::{sanitize_output, take_tail},
 };
@@ -28,11 +29,8 @@ use crate::{
     workspace::Workspace,
 };
 
-// Maximum size of a command with its variables, in bytes. A frame of the launcher contains it.
-const COMMAND_BYTES: usize = 64 * 1024;
-const MOST_LIMIT: Duration = Duration::from_secs(600);
-// Time for a list of tools. A silent server must not delay the start of a run further.
-const LIST_LIMIT: Duration = Duration::from_secs(30);
+const MOST_LIMIT: Duration = Duration::from_millis(MOST_MCP_TIMEOUT_MS);
+const LIST_LIMIT: Duration = Duration::from_millis(MCP_LIST_MS);
 // Limit in bytes for each end of a server's standard error.
 const ERROR_BYTES: usize = 8 * 1024;
 // Lines and characters of standard error in the failure of a server that ended.
@@ -79,8 +77,8 @@ impl ServerCommand {
         if texts.clone().any(|text| text.contains('\0')) {
             return refuse("the command of a server contains a zero byte");
         }
-        if texts.map(String::len).sum::<usize>() > COMMAND_BYTES {
-            let limit = COMMAND_BYTES >> 10;
+        if texts.map(String::len).sum::<usize>() > MOST_MCP_COMMAND_BYTES {
+            let limit = MOST_MCP_COMMAND_BYTES >> 10;
             return refuse(&format!("the command of a server is larger than {limit} KiB"));
         }
         if asked.command.first().is_none_or(String::is_empty) {

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use domain::{
-    CallId, CommitAuthor, CommitId, ExecutorWorkspace, McpCommand, Timestamp, ToolCall, ToolResult,
-    ToolStatus,
+    CallId, CommitAuthor, CommitId, ExecutorWorkspace, MCP_LIST_MS, McpCommand, Timestamp, ToolCall,
+    ToolResult, ToolStatus,
     cause::format_error_chain,
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     text::sanitize_output,
@@ -33,7 +33,7 @@ const CHECK_LIMIT: Duration = Duration::from_secs(36 * 60);
 const READ_LIMIT: Duration = Duration::from_secs(120);
 const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 // A little longer than the executor's limit for a list of tools, so that its own failure arrives first.
-const SERVER_LIST_LIMIT: Duration = Duration::from_secs(35);
+const SERVER_LIST_LIMIT: Duration = Duration::from_millis(MCP_LIST_MS + 5_000);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
 /// Calls to the workspaces that are open at executors.
