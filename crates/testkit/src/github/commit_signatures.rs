@@ -9,7 +9,7 @@ use ssh_key::{PublicKey, SshSig};
 use super::FakeGitHub;
 use super::history::CommitDetails;
 use super::repository::sign_as_github;
-use super::rulesets::{BranchRuleset, RulesetCondition};
+use super::rulesets::{BranchRuleset, RulesetCondition, RulesetPattern};
 use super::state::RepositoryRecord;
 
 /// Judgment about a signature: GitHub's code, and the signature with the signed content.
@@ -82,13 +82,24 @@ impl RepositoryRecord {
         None
     }
 
-    /// Returns the reason of the first pattern that the branch or its head breaks.
+    /// Returns the reason of the first pattern that the branch or one of its new commits breaks.
     fn find_broken_pattern(&self, ruleset: &BranchRuleset, branch: &str, sha: &str) -> Option<String> {
-        let head = super::history::read_commit(&self.path, sha).ok()?;
-        let people = (head.author.email.as_str(), head.committer.email.as_str());
+        let ids = self.list_new_commits(sha, None).into_iter();
+        let commits: Vec<CommitDetails> = ids
+            .filter_map(|id| super::history::read_commit(&self.path, &id).ok())
+            .collect();
+        let is_broken = |pattern: &&RulesetPattern| {
+            if pattern.is_about_branch() {
+                return pattern.is_broken_by(branch, "", ("", ""));
+            }
+            let mut commits = commits.iter();
+            commits.any(|commit| {
+                let people = (commit.author.email.as_str(), commit.committer.email.as_str());
+                pattern.is_broken_by(branch, &commit.message, people)
+            })
+        };
         let mut patterns = ruleset.patterns.iter().filter(|_| !ruleset.is_bypassed);
-        let broken = patterns.find(|pattern| pattern.is_broken_by(branch, &head.message, people))?;
-        Some(broken.reason())
+        Some(patterns.find(is_broken)?.reason())
     }
 
     /// True if a ruleset or classic protection requires signatures on the branch.
@@ -100,6 +111,12 @@ impl RepositoryRecord {
 
     /// Returns the first unverified commit of `head` that neither `base` nor, without a base, a branch has.
     pub(super) fn find_unverified(&self, head: &str, base: Option<&str>) -> Option<String> {
+        let mut commits = self.list_new_commits(head, base).into_iter();
+        commits.find(|sha| !self.judge_signature(sha).is_verified())
+    }
+
+    /// Lists the commits of `head` that neither `base` nor, without a base, a branch has.
+    fn list_new_commits(&self, head: &str, base: Option<&str>) -> Vec<String> {
         let list = || -> anyhow::Result<Vec<Oid>> {
             let git = Repository::open_bare(&self.path)?;
             let mut walk = git.revwalk()?;
@@ -110,9 +127,8 @@ impl RepositoryRecord {
             }
             Ok(walk.collect::<Result<_, _>>()?)
         };
-        let commits = list().unwrap_or_default().into_iter().map(|id| id.to_string());
-        let mut unverified = commits.filter(|sha| !self.judge_signature(sha).is_verified());
-        unverified.next()
+        let commits = list().unwrap_or_default().into_iter();
+        commits.map(|id| id.to_string()).collect()
     }
 
     /// Renders a commit for the routes of git objects.

@@ -1,8 +1,10 @@
 //! Rulesets: rules for branches by name pattern, enforced at merges and pushes.
 
 use std::fs::Permissions;
+use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use anyhow::ensure;
 
@@ -142,6 +144,11 @@ impl RulesetPattern {
         )
     }
 
+    /// True for a pattern of branch names. The others are about commits.
+    pub(super) fn is_about_branch(&self) -> bool {
+        self.kind == "branch_name_pattern"
+    }
+
     /// True if a commit, or the branch, breaks the rule.
     pub(super) fn is_broken_by(
         &self,
@@ -159,11 +166,28 @@ impl RulesetPattern {
             "starts_with" => value.starts_with(&self.pattern),
             "ends_with" => value.trim_end().ends_with(&self.pattern),
             "contains" => value.contains(&self.pattern),
-            // The API route of git objects has no shell; the tests use no expression there.
-            _ => true,
+            _ => matches_expression(&self.pattern, value),
         };
         is_match == self.negate
     }
+}
+
+/// True if an expression matches a line of the value. The program is that of the hook, so both have the same dialect.
+fn matches_expression(pattern: &str, value: &str) -> bool {
+    let started = Command::new("grep")
+        .args(["-qE", "-e", pattern])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .spawn();
+    let Ok(mut child) = started else {
+        return false;
+    };
+    if let Some(mut input) = child.stdin.take() {
+        // The program ends at the first match, before it has read everything.
+        let _ = input.write_all(value.as_bytes());
+    }
+    child.wait().is_ok_and(|status| status.success())
 }
 
 /// Condition of a ruleset for a merge.

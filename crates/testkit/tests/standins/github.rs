@@ -7,8 +7,8 @@ use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::github::{
-    APP_PRIVATE_KEY, BranchRuleset, READER_APP_ID, READER_TOKEN, RunConclusion, WRITER_APP_ID, WRITER_LOGIN,
-    WRITER_TOKEN,
+    APP_PRIVATE_KEY, BranchRuleset, READER_APP_ID, READER_TOKEN, RulesetPattern, RunConclusion,
+    WRITER_APP_ID, WRITER_LOGIN, WRITER_TOKEN,
 };
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault};
 
@@ -479,6 +479,97 @@ async fn rulesets_refuse_unchecked_merges_and_restricted_pushes() {
     let checks = [("build", RunConclusion::Success, "")];
     github.run_checks(REPOSITORY, &head, &checks).unwrap();
     assert!(github.merge(REPOSITORY, 1, "rita").is_ok());
+}
+
+/// Creates commits with these messages on top of each other, and a branch at the last one, over the API.
+async fn create_branch_over_api(github: &FakeGitHub, base: &str, messages: &[&str]) -> (u16, Value) {
+    let (tree, _) = github.tree_and_parents(REPOSITORY, base).unwrap();
+    let mut head = base.to_owned();
+    for message in messages {
+        let new = json!({"message": message, "tree": tree, "parents": [head]});
+        let path = "/repos/acme/shop/git/commits";
+        let (status, made) = call_github(github, WRITER_TOKEN, Method::POST, path, Some(new)).await;
+        assert_eq!(status, 201, "a commit alone breaks no rule: {made}");
+        made["sha"].as_str().unwrap().clone_into(&mut head);
+    }
+    let new = json!({"ref": "refs/heads/fix/api", "sha": head});
+    let path = "/repos/acme/shop/git/refs";
+    call_github(github, WRITER_TOKEN, Method::POST, path, Some(new)).await
+}
+
+#[tokio::test]
+async fn patterns_hold_over_api_as_in_pushes() {
+    let negated = |kind, operator, pattern: &str| RulesetPattern {
+        negate: true,
+        ..RulesetPattern::new(kind, operator, pattern)
+    };
+    let message = |operator, pattern: &str| RulesetPattern::new("commit_message_pattern", operator, pattern);
+    for (pattern, messages, is_taken) in [
+        (message("regex", "^ENG-[0-9]+: "), &["fix: it"][..], false),
+        (message("regex", "^ENG-[0-9]+: "), &["ENG-1: it"][..], true),
+        (
+            message("regex", "^ENG-[0-9]+$"),
+            &["fix: it\n\nENG-1\nmore"][..],
+            true,
+        ),
+        (message("regex", "^ENG-"), &["fix: it", "ENG-1: more"][..], false),
+        (
+            message("starts_with", "ENG-"),
+            &["fix: it", "ENG-1: more"][..],
+            false,
+        ),
+        (message("ends_with", "(ENG-1)"), &["fix: it (ENG-1)\n"][..], true),
+        (
+            negated("commit_message_pattern", "regex", "^WIP"),
+            &["fix: it\n\nWIP"][..],
+            false,
+        ),
+        (
+            negated("commit_message_pattern", "regex", "^WIP"),
+            &["fix: it"][..],
+            true,
+        ),
+        (
+            RulesetPattern::new("branch_name_pattern", "regex", "^team/"),
+            &[][..],
+            false,
+        ),
+        (
+            RulesetPattern::new("branch_name_pattern", "regex", "^fix/[a-z]+$"),
+            &[][..],
+            true,
+        ),
+        (message("starts_with", "ENG-"), &[][..], true),
+    ] {
+        let github = start_github().await;
+        let change = [("src/a.txt", "b\n")];
+        let base = github.commit(REPOSITORY, "old", "change", &change).unwrap();
+        let ruleset = BranchRuleset {
+            branches: vec!["fix/*".to_owned()],
+            patterns: vec![pattern.clone()],
+            ..BranchRuleset::default()
+        };
+        github.set_rulesets(REPOSITORY, &[ruleset]).unwrap();
+        let (status, answer) = create_branch_over_api(&github, &base, messages).await;
+        let wanted = if is_taken { 201 } else { 422 };
+        assert_eq!(status, wanted, "{pattern:?} {messages:?}: {answer}");
+        let words = answer["message"].as_str().unwrap_or_default();
+        assert_eq!(
+            words.contains("Repository rule violations found"),
+            !is_taken,
+            "{words}"
+        );
+        let directory = tempfile::tempdir().unwrap();
+        let clone = ["clone", "-q", "-b", "old", &github.clone_url(REPOSITORY), "work"];
+        assert!(run_git(directory.path(), READER_TOKEN, &clone).await);
+        let work = directory.path().join("work");
+        for message in messages {
+            assert!(run_git(&work, "", &["commit", "-q", "--allow-empty", "-m", *message]).await);
+        }
+        let push = ["push", "-q", "origin", "HEAD:refs/heads/fix/push"];
+        let is_pushed = run_git(&work, WRITER_TOKEN, &push).await;
+        assert_eq!(is_pushed, is_taken, "{pattern:?} {messages:?}");
+    }
 }
 
 #[tokio::test]
