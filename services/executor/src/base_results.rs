@@ -17,6 +17,8 @@ const MAX_BYTES: usize = 8 << 20;
 const MAX_RESULTS: usize = 1000;
 // The machine's tools and the time that a test reads may change without a trace in the key.
 const MAX_AGE: Duration = Duration::from_secs(24 * 60 * 60);
+// Time in which a planner requests a result that it knows of.
+const REQUEST_TIME: Duration = Duration::from_secs(10 * 60);
 
 /// Files of a base commit with the result of its setup, as part of a key; see [`BaseCheckKey`].
 #[derive(Clone, Debug)]
@@ -75,9 +77,15 @@ impl BaseResults {
         Some(found.result.clone())
     }
 
-    /// Returns true when a result is kept.
-    pub(crate) fn has(&self, key: &BaseCheckKey) -> bool {
-        self.0.lock().results.get(key).is_some_and(KeptResult::is_recent)
+    /// Returns true when a result is kept and stays so until the planner requests it. It counts as used: a planner that
+    /// requests a result because it takes no time must not wait for a run of the command.
+    pub(crate) fn renew(&self, key: &BaseCheckKey) -> bool {
+        let mut kept = self.0.lock();
+        kept.uses += 1;
+        let uses = kept.uses;
+        let is_lasting = |found: &&mut KeptResult| found.since.elapsed() + REQUEST_TIME < MAX_AGE;
+        let found = kept.results.get_mut(key).filter(is_lasting);
+        found.map(|found| found.last_use = uses).is_some()
     }
 
     /// Keeps the result of a run. A result that differs from the kept one shows that the tests are not stable, so
@@ -195,7 +203,7 @@ mod tests {
     fn result_is_found_under_its_whole_key() {
         let results = BaseResults::default();
         results.record(build_key("npm test"), &build_result(CheckOutcome::Red, &["a"]));
-        assert!(results.has(&build_key("npm test")));
+        assert!(results.renew(&build_key("npm test")));
         assert_eq!(
             results.find(&build_key("npm test")),
             Some(build_result(CheckOutcome::Red, &["a"]))
@@ -223,16 +231,43 @@ mod tests {
     }
 
     #[test]
+    fn announced_result_outlives_newer_ones() {
+        let results = BaseResults::default();
+        let green = build_result(CheckOutcome::Green, &[]);
+        results.record(build_key("announced"), &green);
+        for number in 1..MAX_RESULTS {
+            results.record(build_key(&number.to_string()), &green);
+        }
+        assert!(results.renew(&build_key("announced")));
+        for number in 0..MAX_RESULTS - 1 {
+            results.record(build_key(&format!("new {number}")), &green);
+        }
+        assert_eq!(results.find(&build_key("announced")), Some(green));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn expiring_result_is_not_announced() {
+        let results = BaseResults::default();
+        let green = build_result(CheckOutcome::Green, &[]);
+        results.record(build_key("a"), &green);
+        tokio::time::advance(MAX_AGE - REQUEST_TIME - Duration::from_secs(1)).await;
+        assert!(results.renew(&build_key("a")));
+        tokio::time::advance(Duration::from_secs(2)).await;
+        assert!(!results.renew(&build_key("a")));
+        assert_eq!(results.find(&build_key("a")), Some(green));
+    }
+
+    #[test]
     fn inconclusive_results_are_not_kept() {
         use CheckOutcome::{Inert, Infra, Timeout, Unspecified};
         for outcome in [Inert, Infra, Timeout, Unspecified] {
             let results = BaseResults::default();
             results.record(build_key("a"), &build_result(outcome, &[]));
-            assert!(!results.has(&build_key("a")), "{outcome:?}");
+            assert!(!results.renew(&build_key("a")), "{outcome:?}");
             // A machine in trouble takes the earlier result with it: the next run decides again.
             results.record(build_key("a"), &build_result(CheckOutcome::Green, &[]));
             results.record(build_key("a"), &build_result(outcome, &[]));
-            assert!(!results.has(&build_key("a")), "{outcome:?}");
+            assert!(!results.renew(&build_key("a")), "{outcome:?}");
         }
     }
 
@@ -252,7 +287,7 @@ mod tests {
         for other in [build_result(green, &[]), build_result(red, &["x", "y"])] {
             results.record(build_key("a"), &build_result(red, &["x"]));
             results.record(build_key("a"), &other);
-            assert!(!results.has(&build_key("a")));
+            assert!(!results.renew(&build_key("a")));
         }
     }
 
@@ -267,7 +302,7 @@ mod tests {
                 &build_result(CheckOutcome::Green, &[]),
             );
         }
-        assert!(results.has(&build_key("used")) && !results.has(&build_key("0")));
+        assert!(results.renew(&build_key("used")) && !results.renew(&build_key("0")));
         assert_eq!(results.0.lock().results.len(), MAX_RESULTS);
         let large = CheckResult {
             output_tail: "x".repeat(MAX_BYTES / 2),
@@ -276,13 +311,13 @@ mod tests {
         for name in ["large 1", "large 2"] {
             results.record(build_key(name), &large);
         }
-        assert!(results.has(&build_key("large 2")) && !results.has(&build_key("large 1")));
+        assert!(results.renew(&build_key("large 2")) && !results.renew(&build_key("large 1")));
         let too_large = CheckResult {
             output_tail: "x".repeat(MAX_BYTES),
             ..large
         };
         results.record(build_key("too large"), &too_large);
-        assert!(!results.has(&build_key("too large")) && results.has(&build_key("large 2")));
+        assert!(!results.renew(&build_key("too large")) && results.renew(&build_key("large 2")));
         let kept = results.0.lock();
         assert!(kept.bytes <= MAX_BYTES);
         assert_eq!(

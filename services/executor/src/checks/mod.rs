@@ -201,7 +201,7 @@ pub(crate) async fn mark_known_candidates(
     };
     for candidate in candidates {
         let key = origin.key(&candidate.directory, &candidate.command, reports);
-        candidate.known_at_base = kept.has(&key);
+        candidate.known_at_base = kept.renew(&key);
     }
 }
 
