@@ -6,14 +6,14 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 use parking_lot::Mutex;
 
 use super::{
     WorkspaceError,
     byproduct::{FolderMarkers, OwnByproducts},
     change_size::UnstoredFiles,
-    conversion::{ATTRIBUTES, ScanAttributes},
+    conversion::{ATTRIBUTES, AttributeIds, ScanAttributes, hash_attributes},
     file_scan::{FileFindings, FileScan, MAX_FILE_BYTES, ReadFailure},
     omissions::{OmittedPaths, explain_unreadable},
     portable_names::{KnownNames, check_names},
@@ -32,8 +32,8 @@ pub(crate) struct WorktreeScanner(Mutex<ScanState>);
 #[derive(Default)]
 struct ScanState {
     memory: ScanMemory,
-    /// Attribute files of the worktree at the last whole scan, with the ids of their contents.
-    attributes: Option<AttributeContents>,
+    /// Attribute files of the worktree at the last whole scan.
+    attributes: Option<AttributeIds>,
     /// Files that the last scan omitted.
     omitted: OmittedPaths,
     /// Omitted files that the last note for the model was about.
@@ -41,9 +41,6 @@ struct ScanState {
     /// Files that the last scan did not store, because the change is too large.
     unstored: UnstoredFiles,
 }
-
-/// Attribute files by path, each with the id of its content; `None` for an unreadable one.
-type AttributeContents = Vec<(PathBuf, Option<Oid>)>;
 
 impl ScanState {
     /// Renders a note about the omitted files, and records that the model receives it.
@@ -85,8 +82,8 @@ impl ScanState {
         paths.sort();
         paths.dedup();
         let attribute_paths = list_attribute_files(paths.iter());
-        self.forget_conversions(disk.root(), &attribute_paths);
         let attributes = ScanAttributes::read(disk.root(), git, &tracked, &attribute_paths, lfs);
+        self.forget_conversions(attributes.ids());
         let before = (&self.memory.cache, input.objects.change_size());
         let mut scan = FileScan::new(disk.root(), git, attributes, before);
         let mut files = TrackedFiles::new();
@@ -179,12 +176,11 @@ impl ScanState {
 
     /// Forgets the contents of all files if an attribute file changed, because it may change the contents of the
     /// tree for unchanged files.
-    fn forget_conversions(&mut self, root: &WorkspaceRoot, attribute_paths: &[PathBuf]) {
-        let contents = hash_attributes(root, attribute_paths);
-        if self.attributes.as_ref().is_some_and(|before| *before != contents) {
+    fn forget_conversions(&mut self, ids: &AttributeIds) {
+        if self.attributes.as_ref().is_some_and(|before| before != ids) {
             self.memory.cache = StatCache::default();
         }
-        self.attributes = Some(contents);
+        self.attributes = Some(ids.clone());
     }
 }
 
@@ -285,14 +281,6 @@ fn list_attribute_files<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<Pat
 fn keep_attribute_files(mut files: TrackedFiles) -> TrackedFiles {
     files.retain(|path, _| path.ends_with(ATTRIBUTES));
     files
-}
-
-fn hash_attributes(root: &WorkspaceRoot, paths: &[PathBuf]) -> AttributeContents {
-    let hash = |path: &PathBuf| {
-        let content = root.read(path, MAX_FILE_BYTES).ok()?;
-        Oid::hash_object(ObjectType::Blob, &content).ok()
-    };
-    paths.iter().map(|path| (path.clone(), hash(path))).collect()
 }
 
 /// Writes the tree of `files`, which differs in few files from the tree with the tracked ones.

@@ -12,4 +12,6 @@ mod tree_attributes;
 mod git_tests;
 
 pub(super) use attributes::{ATTRIBUTES, AttributeFiles};
-pub(super) use tree_attributes::{CheckoutAttributes, ScanAttributes, StoredContent, read_attributes};
+pub(super) use tree_attributes::{
+    AttributeIds, CheckoutAttributes, ScanAttributes, StoredContent, hash_attributes, read_attributes,
+};

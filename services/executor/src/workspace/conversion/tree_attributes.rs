@@ -50,6 +50,28 @@ pub(in crate::workspace) fn read_attributes<'a>(
     found
 }
 
+/// Attribute files of a worktree, each with the id of its content; `None` for one that has no effect in git because it is
+/// missing, a link, unreadable or too large.
+pub(in crate::workspace) type AttributeIds = Vec<(PathBuf, Option<Oid>)>;
+
+/// Returns the ids of attribute files as [`ScanAttributes::ids`] has them.
+pub(in crate::workspace) fn hash_attributes(root: &WorkspaceRoot, paths: &[PathBuf]) -> AttributeIds {
+    let hash = |path: &PathBuf| read_file(root, path).as_deref().and_then(hash_content);
+    paths.iter().map(|path| (path.clone(), hash(path))).collect()
+}
+
+fn read_file(root: &WorkspaceRoot, path: &Path) -> Option<Vec<u8>> {
+    let stat = root.stat(path).ok().flatten();
+    let is_file = stat.is_some_and(|stat| matches!(stat.kind, FileKind::File { .. }));
+    is_file
+        .then(|| root.read(path, MAX_FILE_BYTES as u64).ok())
+        .flatten()
+}
+
+fn hash_content(content: &[u8]) -> Option<Oid> {
+    Oid::hash_object(ObjectType::Blob, content).ok()
+}
+
 /// Attributes of the files that a checkout writes.
 pub(in crate::workspace) struct CheckoutAttributes {
     search: Option<AttributeSearch>,
@@ -125,6 +147,7 @@ pub(in crate::workspace) struct ScanAttributes {
     current: Option<AttributeSearch>,
     /// Attributes of the last commit.
     committed: CheckoutAttributes,
+    ids: AttributeIds,
 }
 
 impl ScanAttributes {
@@ -139,26 +162,32 @@ impl ScanAttributes {
     ) -> Self {
         let committed = read_attributes(git, tracked.iter().map(|(path, file)| (path.as_path(), *file)));
         let mut current = AttributeFiles::default();
+        let mut ids = AttributeIds::new();
         for path in paths.iter().filter(|path| path.ends_with(ATTRIBUTES)) {
-            let is_file = root
-                .stat(path)
-                .is_ok_and(|stat| stat.is_some_and(|stat| matches!(stat.kind, FileKind::File { .. })));
-            let content = root.read(path, MAX_FILE_BYTES as u64);
+            // One read for both, so that the ids are those of the attributes in use.
+            let content = read_file(root, path);
+            ids.push((path.clone(), content.as_deref().and_then(hash_content)));
             match (content, tracked.get(path)) {
-                (Ok(content), _) if is_file => {
+                (Some(content), _) => {
                     let folder = path.parent().unwrap_or(Path::new(""));
                     if !current.add(folder, content) {
                         tracing::warn!(path = %path.display(), "a file of attributes in the worktree has no effect");
                     }
                 }
-                (Ok(_) | Err(_), Some(file)) => add_blob(&mut current, git, path, *file),
-                (Ok(_) | Err(_), None) => {}
+                (None, Some(file)) => add_blob(&mut current, git, path, *file),
+                (None, None) => {}
             }
         }
         Self {
             current: current.search(),
             committed: CheckoutAttributes::new(&committed, lfs),
+            ids,
         }
+    }
+
+    /// Returns the ids of the attribute files in the worktree.
+    pub(in crate::workspace) fn ids(&self) -> &AttributeIds {
+        &self.ids
     }
 
     /// Returns what a tree has for a regular file of the worktree. `tracked` is its entry in the last commit.
@@ -194,5 +223,34 @@ impl ScanAttributes {
         current
             .to_tree(content, &self.committed.lfs, &read_indexed)
             .map(StoredContent::Bytes)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn scan_hashes_attributes_as_checkout_does() {
+        let place = tempfile::tempdir().unwrap();
+        let tree = place.path().join("tree");
+        fs::create_dir_all(tree.join("large")).unwrap();
+        fs::create_dir_all(tree.join("link")).unwrap();
+        fs::write(tree.join(ATTRIBUTES), "*.txt text\n").unwrap();
+        fs::write(
+            tree.join("large").join(ATTRIBUTES),
+            "#".repeat(MAX_FILE_BYTES + 1),
+        )
+        .unwrap();
+        std::os::unix::fs::symlink("../.gitattributes", tree.join("link").join(ATTRIBUTES)).unwrap();
+        let git = Repository::init_bare(place.path().join("git")).unwrap();
+        let root = WorkspaceRoot::open(&tree).unwrap();
+        let paths = ["", "large", "link", "missing"].map(|folder| Path::new(folder).join(ATTRIBUTES));
+        let scanned = ScanAttributes::read(&root, &git, &BTreeMap::new(), &paths, &LfsContents::default());
+        assert_eq!(*scanned.ids(), hash_attributes(&root, &paths));
+        let is_read: Vec<bool> = scanned.ids().iter().map(|(_, id)| id.is_some()).collect();
+        assert_eq!(is_read, [true, false, false, false]);
     }
 }
