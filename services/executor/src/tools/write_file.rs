@@ -1,6 +1,6 @@
 //! `write_file`: writes a whole file.
 
-use std::path::Path;
+use std::{io, path::Path};
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -67,8 +67,13 @@ fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Str
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
     }
     let form = input.format.as_deref().map(WriteForm::parse).transpose()?;
-    // A file that cannot be read is new, or its error follows when it is written.
-    let before = call.workspace.root().read(&path, MAX_TEXT).ok();
+    let before = match call.workspace.root().read(&path, MAX_TEXT) {
+        Ok(before) => Some(before),
+        // A path that cannot be written fails below.
+        Err(error) if error.kind() == io::ErrorKind::NotFound || form == Some(WriteForm::AsGiven) => None,
+        Err(error) if error.kind() == io::ErrorKind::FileTooLarge => return Err(explain_large_file(&path)),
+        Err(error) => return Err(explain_path_error(&path, &error)),
+    };
     let file = before.as_deref().and_then(FileText::decode);
     let bytes = match &before {
         Some(before) if !before.is_empty() && form != Some(WriteForm::AsGiven) => {
@@ -95,6 +100,16 @@ fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Str
         input.content.lines().count()
     )
     .into())
+}
+
+fn explain_large_file(path: &Path) -> String {
+    format!(
+        "{} is larger than {} MiB, so its encoding, byte order mark and line ends are not known. Nothing was written. Change \
+         a part of it with run_command, or call again with format: {AS_GIVEN:?} to replace the file by UTF-8 with the line \
+         ends of the content.",
+        path.display(),
+        MAX_TEXT >> 20
+    )
 }
 
 /// Returns the bytes of a content in place of those of an existing file.
@@ -144,7 +159,38 @@ fn build_bytes(
 mod tests {
     use serde_json::json;
 
-    use crate::tools::tests::World;
+    use crate::tools::{MAX_TEXT, tests::World};
+
+    #[test]
+    fn large_file_is_replaced_on_request() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        let line = b"a\r\n";
+        let lines = usize::try_from(MAX_TEXT).unwrap() / line.len() + 1;
+        let before = line.repeat(lines);
+        root.write("f.txt".as_ref(), &before).unwrap();
+        for form in [None, Some("keep")] {
+            let input = json!({ "path": "f.txt", "content": "x\n", "format": form });
+            let error = world.run("write_file", &input).unwrap_err();
+            assert!(
+                error.contains("16 MiB") && error.contains("Nothing was written"),
+                "{error}"
+            );
+            assert_eq!(root.read("f.txt".as_ref(), u64::MAX).unwrap().len(), before.len());
+        }
+        let input = json!({ "path": "f.txt", "content": "x\n", "format": "as_given" });
+        world.run("write_file", &input).unwrap();
+        assert_eq!(world.file("f.txt"), "x\n");
+    }
+
+    #[test]
+    fn folder_is_not_taken_for_new_file() {
+        let world = World::new();
+        let error = world
+            .run("write_file", &json!({ "path": "shop", "content": "x" }))
+            .unwrap_err();
+        assert!(error.contains("not an ordinary file"), "{error}");
+    }
 
     #[test]
     fn write_creates_file_and_folder() {
