@@ -107,7 +107,7 @@ impl EvalResultStore {
         };
         if !records.is_empty() && !resume {
             bail!(
-                "{} has results already: go on with --resume, or name another folder with --out",
+                "{} has results already: continue with --resume, or name another folder with --out",
                 folder.display()
             );
         }

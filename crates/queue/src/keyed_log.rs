@@ -204,7 +204,7 @@ impl<T: KeyedRecord> KeyedLog<T> {
             }
             sleep(pause).await;
         }
-        tracing::debug!(%ticket, sequence, "the token is still outstanding; the waker goes on");
+        tracing::debug!(%ticket, sequence, "the token is still outstanding; the waker continues");
         Ok(())
     }
 

@@ -66,6 +66,21 @@ fn summary_lists_every_docs_page() {
 }
 
 #[test]
+fn texts_for_people_use_continue() {
+    let root = find_repository_root();
+    let mut files = list_book_pages();
+    for folder in ["cli/src", "services/reporter/src/message"] {
+        collect_paths(&root.join(folder), &mut files);
+    }
+    let other_word = regex::Regex::new(r"(?i)\bgo(?:es)?\s+on\b").unwrap();
+    // Images and other files that are no text have no words.
+    let has_other_word =
+        |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| other_word.is_match(&text));
+    let found: Vec<&PathBuf> = files.iter().filter(|file| has_other_word(file)).collect();
+    assert!(found.is_empty(), "\"go on\" in place of \"continue\": {found:#?}");
+}
+
+#[test]
 fn page_links_resolve_to_headings() {
     let mut broken = Vec::new();
     for page in list_book_pages() {

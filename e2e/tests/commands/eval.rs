@@ -221,7 +221,7 @@ async fn eval_stops_at_budget_and_resumes() {
 
     let refused = scene.eval(&[]).await;
     assert_eq!(refused.code, Some(1), "{refused:?}");
-    assert!(refused.err.contains("go on with --resume"), "{refused:?}");
+    assert!(refused.err.contains("continue with --resume"), "{refused:?}");
     assert_eq!(scene.model.all_calls().len(), paid);
 
     // Another evaluation without a resolved task, for the comparison.

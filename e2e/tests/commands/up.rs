@@ -301,11 +301,11 @@ async fn up_dry_run_starts_nothing() {
     for (asked, output) in [
         (
             vec!["approve", &key, &head],
-            format!("would approve {head}, and run {run} would go on with it\n"),
+            format!("would approve {head}, and run {run} would continue with it\n"),
         ),
         (
             vec!["decide", &run, "approve", "--head", &head],
-            format!("would approve {head}, and run {run} would go on with it\n"),
+            format!("would approve {head}, and run {run} would continue with it\n"),
         ),
         (vec!["stop", &run], format!("would stop run {run} (implement)\n")),
         (vec!["stop", &key], format!("would stop run {run} (implement)\n")),
@@ -339,7 +339,7 @@ async fn up_dry_run_starts_nothing() {
     up.output(&["stop-all", "on", "--yes"]).await;
     assert_eq!(
         up.output(&["stop-all", "off", "--dry-run"]).await,
-        "would let every planner go on\n"
+        "would let every planner continue\n"
     );
     assert!(up.output(&["stop-all"]).await.starts_with("stop-all is on"));
     up.output(&["stop-all", "off"]).await;

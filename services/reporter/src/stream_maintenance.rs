@@ -129,7 +129,7 @@ impl StreamUpkeep {
                 )
             }
             Err(error) => {
-                tracing::warn!(error = %format_error_chain(&error), "old calls not forgotten; the next round goes on")
+                tracing::warn!(error = %format_error_chain(&error), "old calls not forgotten; the next round continues")
             }
         }
         self.collect_now(now, self.retention.object_grace_h).await;
@@ -151,7 +151,7 @@ impl StreamUpkeep {
             Ok((0, _)) => {}
             Ok((objects, bytes)) => tracing::info!(objects, bytes, "objects collected"),
             Err(error) => {
-                tracing::warn!(error = %format_error_chain(&error), "collection not finished; the next one goes on")
+                tracing::warn!(error = %format_error_chain(&error), "collection not finished; the next one continues")
             }
         }
     }

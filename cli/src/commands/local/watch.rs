@@ -48,7 +48,7 @@ pub(in crate::commands) struct Arguments {
     #[arg(long)]
     dry_run: bool,
     /// Poll, finish the work that is found, repeat until nothing is new, and end; with a NATS and a Redis of its own in the
-    /// folder for data. What waits for checks or people goes on at the next start. Exit code 1 when a run or a poll failed
+    /// folder for data. What waits for checks or people continues at the next start. Exit code 1 when a run or a poll failed
     #[arg(long, conflicts_with = "dry_run")]
     once: bool,
 }

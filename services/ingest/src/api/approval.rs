@@ -86,7 +86,7 @@ fn explain_refusal(outcome: &EventOutcome) -> ApiProblem {
 fn answer_in_words(body: &DecisionBody, run: &RunId) -> String {
     let head = body.head.trim();
     match body.verdict {
-        DecisionVerdict::Approve => format!("approve {head}, and run {run} would go on with it"),
+        DecisionVerdict::Approve => format!("approve {head}, and run {run} would continue with it"),
         DecisionVerdict::Reject => format!("reject what run {run} asks about, and the run would end"),
         DecisionVerdict::Revise => format!("send run {run} back to change it: {}", body.feedback.trim()),
     }

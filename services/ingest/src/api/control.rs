@@ -69,8 +69,8 @@ pub(super) async fn resume_planners(
     // An unreadable record stops the planners too, so it can be deleted as well.
     let revision = table.find(StopAll::KEY).await?.map(|found| found.revision());
     if dry_run {
-        let goes_on = revision.map(|_| "let every planner go on".to_owned());
-        return Ok(respond_to_dry_run(goes_on));
+        let resumes = revision.map(|_| "let every planner continue".to_owned());
+        return Ok(respond_to_dry_run(resumes));
     }
     if let Some(revision) = revision {
         match table.delete_at(StopAll::KEY, revision).await {
@@ -85,7 +85,7 @@ pub(super) async fn resume_planners(
             Err(error) => return Err(error.into()),
         }
     }
-    tracing::warn!(by = caller.name, "every planner may go on");
+    tracing::warn!(by = caller.name, "every planner may continue");
     Ok(Json(StopAllView::default()).into_response())
 }
 

@@ -147,7 +147,7 @@ pub(super) async fn would_retry(
             | TriggerReason::ReportSettled(_)
             | TriggerReason::CostAsked { .. }
             | TriggerReason::HelpAsked { .. }
-            | TriggerReason::NewsArrived(_) => format!("go on with {} where it waits", retry.ticket),
+            | TriggerReason::NewsArrived(_) => format!("continue with {} where it waits", retry.ticket),
         }),
         EventDecision::Outcome(outcome) => Err(ApiProblem::Conflict(outcome.why_nothing().to_owned())),
     }

@@ -115,7 +115,7 @@ impl WakeupSweeper {
                 Ok(0) => {}
                 Ok(tickets) => tracing::warn!(tickets, "tickets had work and no wake-up; they have one now"),
                 Err(error) => {
-                    tracing::warn!(error = %format_error_chain(&error), "sweep not finished; the next one goes on")
+                    tracing::warn!(error = %format_error_chain(&error), "sweep not finished; the next one continues")
                 }
             }
         }

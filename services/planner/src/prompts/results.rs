@@ -125,7 +125,7 @@ fn render_repetition(repetition: &TurnRepetition) -> String {
         }
     };
     format!(
-        "{what} Repeating them brings nothing new, and the work is ended if it goes on. Use what the results say, and do \
+        "{what} Repeating them brings nothing new, and the work is ended if it continues. Use what the results say, and do \
          something else: another file, another command, another approach; or end the work."
     )
 }

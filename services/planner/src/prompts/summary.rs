@@ -35,7 +35,7 @@ pub(super) fn render_digest(
     ground: BranchFreedom<'_>,
 ) -> String {
     let mut text = format!(
-        "The first {} turns of your work are left out here to make room; the work itself goes on. What is known of them follows. \
+        "The first {} turns of your work are left out here to make room; the work itself continues. What is known of them follows. \
          Their tool results are gone: read a file again before you edit it.\n",
         card.turns
     );

@@ -157,8 +157,8 @@ fn list_steps(plan: &ChangePlan) -> String {
 
 pub(crate) fn render_questions(questions: &[TicketQuestion]) -> Vec<String> {
     let mut paragraphs = vec![match questions.len() {
-        1 => "Journeyman needs an answer before it can go on:".to_owned(),
-        _ => "Journeyman needs answers before it can go on:".to_owned(),
+        1 => "Journeyman needs an answer before it can continue:".to_owned(),
+        _ => "Journeyman needs answers before it can continue:".to_owned(),
     }];
     for question in questions {
         paragraphs.push(quote_markdown(&question.text));

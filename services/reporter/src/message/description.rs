@@ -15,7 +15,7 @@ use crate::sanitize;
 // Length of the filled template, in characters. The evidence follows it, also in the shorter text for a decision.
 const TEMPLATE_CHARS: usize = 12_000;
 const WENT_BACK: &str =
-    "The work went on after this state and ended worse, so the state that was proven best is delivered.";
+    "The work continued after this state and ended worse, so the state that was proven best is delivered.";
 const UNREVIEWED: &str =
     "**Not reviewed by a model.** The review did not come to its end: a budget or its turns were used up.";
 const TEMPLATE_AUTHOR: &str = "The text above is by the author of the change. The evidence below is from checks that \

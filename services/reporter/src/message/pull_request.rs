@@ -245,8 +245,8 @@ pub(crate) fn checks_failed(
 pub(crate) fn checks_call(checks: &ChecksSummary) -> String {
     let [first, list] = what_failed(&checks.pull_request, &checks.failed);
     let people = match checks.asked.as_slice() {
-        [] => "Please go on here".to_owned(),
-        asked => format!("Please go on here, {}", mention_logins(asked)),
+        [] => "Please continue here".to_owned(),
+        asked => format!("Please continue here, {}", mention_logins(asked)),
     };
     let next = format!(
         "{} {people}: push a fix to the branch, ask for the work again, or close the pull request.",
@@ -382,7 +382,7 @@ const fn not_repaired(why: RepairEnd) -> Option<&'static str> {
         }
         RepairEnd::Repeated => Some("The same failure came again after a repair of it."),
         RepairEnd::Forgotten => Some(
-            "What the ticket asked for is not kept any more, so Journeyman does not go on with the pull request.",
+            "What the ticket asked for is not kept any more, so Journeyman does not continue with the pull request.",
         ),
     }
 }

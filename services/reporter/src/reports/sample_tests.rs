@@ -408,7 +408,7 @@ fn sample_of_question_with_options() {
         again: "Ready for Agent",
     };
     assert_snapshot!(super::render_comment(&asked, &told), @r"
-    Journeyman needs an answer before it can go on:
+    Journeyman needs an answer before it can continue:
 
     > Are prices gross or net?
 

@@ -193,13 +193,13 @@ fn repairs_that_are_used_up_call_people() {
 
     - `test` ([log](<https://ci.example/1>))
 
-    Journeyman has tried to repair this commit as often as it may. Please go on here, @grace, `not a login`: push a fix to the branch, ask for the work again, or close the pull request.
+    Journeyman has tried to repair this commit as often as it may. Please continue here, @grace, `not a login`: push a fix to the branch, ask for the work again, or close the pull request.
     ");
     let unknown = call(Vec::new(), domain::RepairEnd::Repeated, &[]);
     assert_snapshot!(unknown, @"
     Checks failed on [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>). It stays a draft.
 
-    The same failure came again after a repair of it. Please go on here: push a fix to the branch, ask for the work again, or close the pull request.
+    The same failure came again after a repair of it. Please continue here: push a fix to the branch, ask for the work again, or close the pull request.
     ");
 }
 

@@ -220,7 +220,7 @@ async fn unknown_reviewer_notifies_jira_ticket_separately() {
         .collect();
     assert_eq!(said.len(), 3, "{said:#?}");
     assert!(
-        said.iter().any(|text| text.contains("Please go on here:")),
+        said.iter().any(|text| text.contains("Please continue here:")),
         "{said:#?}"
     );
     assert!(

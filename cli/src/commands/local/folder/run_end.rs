@@ -23,7 +23,7 @@ pub(super) fn explain_end(reason: &StopReason, switch: Option<&str>) -> Vec<Stri
     }];
     lines.extend(details.map(|line| format!("  {}", line.trim_end())));
     lines.push(match switch {
-        Some(switch) if keeps_change(reason) => format!("next: go on with the change so far: {switch}"),
+        Some(switch) if keeps_change(reason) => format!("next: continue with the change so far: {switch}"),
         Some(_) | None => format!("next: {next}"),
     });
     lines
@@ -207,7 +207,7 @@ mod tests {
             explain_end(&reason, Some("git switch fix/shop-1")),
             [
                 "the model reached its limit of turns (turn_limit): 60 turns",
-                "next: go on with the change so far: git switch fix/shop-1"
+                "next: continue with the change so far: git switch fix/shop-1"
             ]
         );
         assert!(explain_end(&reason, None)[1].starts_with("next: give a smaller task"));
