@@ -121,6 +121,7 @@ impl GitHubState {
             pushed: iso_now(),
             pulls: BTreeMap::new(),
             issues: BTreeMap::new(),
+            removed: BTreeMap::new(),
             discussions: BTreeMap::new(),
             comments: Vec::new(),
             reactions: Vec::new(),

@@ -10,6 +10,7 @@ mod chaos;
 mod check_runs;
 mod comments;
 mod commit_signatures;
+mod departures;
 mod discussion_actions;
 mod discussions;
 mod events;

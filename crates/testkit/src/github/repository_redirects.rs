@@ -1,4 +1,4 @@
-//! Redirects of renamed repositories and moved issues, and refusals of archived repositories. The old address of a
+//! Redirects of renamed repositories and moved issues, and refusals of deleted issues and archived repositories. The old address of a
 //! repository leads to an address by id, which serves the repository under its new name.
 
 use std::sync::Arc;
@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use tower::ServiceExt as _;
 
+use super::auth::refuse_request;
+use super::departures::IssueRemoval;
 use super::hub::{GitHubRecords, GitHubState};
 use super::locks::refuse_archived;
 use crate::http::render_json_answer;
@@ -30,6 +32,7 @@ pub(super) fn build_redirecting_router(hub: Arc<GitHubState>, today: Router) -> 
                         .into_response()
                 }
                 ResolvedAddress::SentOn(location) => sent_on(request.method(), location),
+                ResolvedAddress::Deleted => refuse_request(StatusCode::GONE, "This issue was deleted"),
                 ResolvedAddress::Archived => refuse_archived(),
                 ResolvedAddress::ArchivedGit => (
                     StatusCode::FORBIDDEN,
@@ -46,6 +49,8 @@ enum ResolvedAddress {
     AsItIs,
     Renamed(Uri),
     SentOn(String),
+    /// A call about a deleted issue.
+    Deleted,
     /// A write to an archived repository.
     Archived,
     /// A push to an archived repository.
@@ -110,7 +115,15 @@ fn resolve_address(hub: &GitHubState, request: &Request) -> ResolvedAddress {
                         hub.url
                     ));
                 }
-                let is_archived = world.repos.get(&full_name).is_some_and(|repo| repo.is_archived);
+                let repo = world.repos.get(&full_name);
+                let is_deleted = |thread: &ThreadPath<'_>| {
+                    let removal = repo.and_then(|repo| repo.removed.get(&thread.number));
+                    thread.kind == "issues" && removal == Some(&IssueRemoval::Deleted)
+                };
+                if thread.as_ref().is_some_and(is_deleted) {
+                    return ResolvedAddress::Deleted;
+                }
+                let is_archived = repo.is_some_and(|repo| repo.is_archived);
                 match is_archived && *request.method() != Method::GET {
                     true => ResolvedAddress::Archived,
                     false => ResolvedAddress::AsItIs,

@@ -191,6 +191,8 @@ pub(super) struct RepositoryRecord {
     pub(super) pulls: BTreeMap<u64, PullRecord>,
     /// Issues by number. Issues, pull requests and discussions share one sequence of numbers.
     pub(super) issues: BTreeMap<u64, IssueRecord>,
+    /// Numbers of issues that were transferred or deleted, with the end of each.
+    pub(super) removed: BTreeMap<u64, super::departures::IssueRemoval>,
     /// Discussions by number, from the same sequence.
     pub(super) discussions: BTreeMap<u64, DiscussionRecord>,
     pub(super) comments: Vec<CommentRecord>,
@@ -253,6 +255,7 @@ impl RepositoryRecord {
         let discussed = last(self.discussions.keys().next_back());
         last(self.pulls.keys().next_back())
             .max(last(self.issues.keys().next_back()))
+            .max(last(self.removed.keys().next_back()))
             .max(discussed)
             + 1
     }

@@ -190,6 +190,17 @@ impl Caller {
         self.ask_repo("DELETE", route, &path("/labels/ready"), None).await;
     }
 
+    fn use_departures(&self) {
+        let (github, shop) = (&self.github, "acme/shop");
+        github
+            .create_repository("acme/other", &[("a.txt", "a\n")])
+            .unwrap();
+        let open = || github.open_issue_as(shop, "rita", "A title", "").unwrap();
+        let (moved, deleted) = (open(), open());
+        github.transfer_issue(shop, moved, "acme/other", "rita").unwrap();
+        github.delete_issue(shop, deleted, "rita").unwrap();
+    }
+
     fn use_discussions(&self) {
         let (github, shop) = (&self.github, "acme/shop");
         let number = github
@@ -443,6 +454,7 @@ async fn github_answers_match_published_descriptions() {
     caller.github.merge("acme/shop", 1, "rita").unwrap();
     let merged = caller.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
     assert_eq!(merged["merged_by"]["login"], "rita");
+    caller.use_departures();
     caller.use_manifests().await;
     caller.rest.finish();
 
