@@ -43,6 +43,12 @@ pub enum Error {
     /// The issue or pull request is in another repository or has another number.
     #[error("{0}")]
     Transferred(Box<TransferredThread>),
+    /// The issue is deleted, with its conversation.
+    #[error("github reports for {what} that the issue was deleted")]
+    Deleted {
+        /// Method and path of the request.
+        what: String,
+    },
     /// The settings have no section for this instance.
     #[error("the settings have no section [{section}]")]
     UnknownInstance {
@@ -118,6 +124,7 @@ impl Error {
             | Self::Locked { .. }
             | Self::Archived { .. }
             | Self::Transferred(_)
+            | Self::Deleted { .. }
             | Self::Moved { .. }
             | Self::UnknownInstance { .. }
             | Self::Conflict { .. }
@@ -172,6 +179,11 @@ impl Error {
             return Some(Self::Archived { detail: detail() });
         }
         names(LOCKED).then(|| Self::Locked { detail: detail() })
+    }
+
+    /// True for GitHub's message about a deleted issue. A repository without issues answers with the same status.
+    pub(crate) fn is_about_deletion(message: &str) -> bool {
+        message.to_ascii_lowercase().contains("issue was deleted")
     }
 
     fn rejects_with(&self, is_known: impl Fn(&str) -> bool) -> bool {
@@ -280,6 +292,12 @@ mod tests {
             };
             assert_eq!(found, name, "{detail}");
         }
+    }
+
+    #[test]
+    fn deletion_is_known_by_message() {
+        assert!(Error::is_about_deletion("This issue was deleted"));
+        assert!(!Error::is_about_deletion("Issues are disabled for this repo"));
     }
 
     #[test]

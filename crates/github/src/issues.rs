@@ -39,6 +39,11 @@ pub enum IssueListState {
 }
 
 #[derive(Deserialize)]
+struct WireIssueNumber {
+    number: u64,
+}
+
+#[derive(Deserialize)]
 struct WireTyped {
     /// Absent for issues in repositories of users, which have no types.
     #[serde(rename = "type", default)]
@@ -60,13 +65,19 @@ impl IssueReader {
     /// Reads an issue with its history; of comments, edits and events the latest 100 each.
     ///
     /// # Errors
-    /// [`Error::NotFound`] when no issue has that number: it may be a pull request, or was deleted or
-    /// transferred.
+    /// [`Error::Transferred`] and [`Error::Deleted`] when the issue is no longer there; [`Error::NotFound`] when no
+    /// issue has that number: it may be a pull request, or moved to a place that the account does not see.
     pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<GitHubIssue, Error> {
         let client = self.clients.of(repository)?;
-        let data = client
+        let read = client
             .query(repository, AccessKind::Look, ISSUE, json!({ "number": number }))
-            .await?;
+            .await;
+        let data = match read {
+            Err(Error::NotFound { what }) => {
+                return Err(self.explain_absence(repository, number, what).await);
+            }
+            read => read?,
+        };
         let data: WireIssueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
             // The serde message would quote the issue's text, so that only the class of the error is kept.
             detail: format!("the query of an issue, {:?} error", error.classify()),
@@ -75,6 +86,42 @@ impl IssueReader {
         issue.map(GitHubIssue::from).ok_or_else(|| Error::NotFound {
             what: format!("issue {number}"),
         })
+    }
+
+    /// Returns the reason for which GraphQL has no issue of this number. Only REST tells a transfer and a deletion from a
+    /// number without an issue.
+    async fn explain_absence(&self, repository: &RepositoryName, number: u64, what: String) -> Error {
+        match self.check_presence(repository, number, None).await {
+            // Pull requests are among the issues of REST alone.
+            Ok(_) | Err(Error::NotFound { .. }) => Error::NotFound { what },
+            Err(error) => error,
+        }
+    }
+
+    /// Checks that an issue or pull request is still at its place, and returns the `ETag` for the next check. With the
+    /// `ETag` of the previous check, an unchanged answer costs nothing of the rate limit.
+    ///
+    /// # Errors
+    /// [`Error::Transferred`] when it moved, [`Error::Deleted`] when it was deleted, [`Error::NotFound`] when it does not
+    /// exist or moved to a place that the account does not see.
+    pub async fn check_presence(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        known: Option<&ETag>,
+    ) -> Result<Option<ETag>, Error> {
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/{number}");
+        let found: Option<(WireIssueNumber, _)> = client
+            .get_unless(repository, AccessKind::Look, &path, known)
+            .await?;
+        match found {
+            None => Ok(known.cloned()),
+            Some((issue, etag)) if issue.number == number => Ok(etag),
+            Some(_) => Err(Error::Malformed {
+                detail: "the answer is about another issue".to_owned(),
+            }),
+        }
     }
 
     /// Lists the open issues, latest change first, at most 100. With the `ETag` of the previous poll, an

@@ -182,6 +182,7 @@ fn redact_code(code: &str, error: Error) -> Error {
     let hidden = |text: String| text.replace(code, "…");
     match error {
         Error::NotFound { what } => Error::NotFound { what: hidden(what) },
+        Error::Deleted { what } => Error::Deleted { what: hidden(what) },
         Error::Malformed { detail } => Error::Malformed {
             detail: hidden(detail),
         },

@@ -285,6 +285,9 @@ fn classify_refusal(call: GitHubCall<'_>, limits: LimitHeaders, answer: &Service
     {
         return closed;
     }
+    if status == 410 && Error::is_about_deletion(&message) {
+        return Error::Deleted { what: call.name() };
+    }
     let lower = message.to_ascii_lowercase();
     let detail = if message.is_empty() {
         format!("{} answered {status}", call.name())

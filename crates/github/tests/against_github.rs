@@ -710,6 +710,58 @@ async fn moved_pull_request_names_its_place() {
 }
 
 #[tokio::test]
+async fn issue_that_left_names_its_end() {
+    let hub = start_hub().await;
+    let shop = build_shop_name();
+    hub.hub
+        .create_repository("acme/other", &[("a.txt", "a\n")])
+        .unwrap();
+    let open = || hub.hub.open_issue_as("acme/shop", "ada", "Cart", "").unwrap();
+    let (moved, hidden, deleted) = (open(), open(), open());
+    let transfer = |number| hub.hub.transfer_issue("acme/shop", number, "acme/other", "ada");
+    let to = transfer(moved).unwrap();
+    transfer(hidden).unwrap();
+    hub.hub.hide_transfer("acme/shop", hidden).unwrap();
+    hub.hub.delete_issue("acme/shop", deleted, "ada").unwrap();
+    let issues = hub.reader.issues();
+    let Err(Error::Transferred(place)) = issues.issue(&shop, moved).await else {
+        panic!("the issue is transferred");
+    };
+    assert_eq!((place.number, place.to), (moved, format!("acme/other#{to}")));
+    let read = issues.issue(&shop, hidden).await;
+    assert!(matches!(read, Err(Error::NotFound { .. })));
+    let read = issues.issue(&shop, deleted).await;
+    assert!(matches!(read, Err(Error::Deleted { .. })));
+    let written = hub.writer.comments().comment(&shop, deleted, "x").await;
+    assert!(matches!(written, Err(Error::Deleted { .. })), "{written:?}");
+    // A pull request is an issue for REST alone.
+    let ours = hub.draft("feat/one").await;
+    assert_eq!(ours.number, deleted + 1, "no number is given again");
+    let read = issues.issue(&shop, ours.number).await;
+    assert!(matches!(read, Err(Error::NotFound { .. })));
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn unchanged_issue_is_checked_for_free() {
+    let hub = start_hub().await;
+    let shop = build_shop_name();
+    let number = hub.hub.open_issue_as("acme/shop", "ada", "Cart", "").unwrap();
+    let issues = hub.reader.issues();
+    let tag = issues.check_presence(&shop, number, None).await.unwrap();
+    assert!(tag.is_some());
+    let again = issues.check_presence(&shop, number, tag.as_ref()).await.unwrap();
+    assert_eq!(again, tag);
+    let requests = hub.hub.requests().into_iter();
+    let unchanged = requests.filter(|request| request.status == 304);
+    assert_eq!(unchanged.count(), 1);
+    hub.hub.delete_issue("acme/shop", number, "ada").unwrap();
+    let gone = issues.check_presence(&shop, number, tag.as_ref()).await;
+    assert!(matches!(gone, Err(Error::Deleted { .. })), "{gone:?}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn archived_repository_refuses_writes_alone() {
     let hub = start_hub().await;
     let ours = hub.draft("feat/archived").await;

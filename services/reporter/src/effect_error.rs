@@ -219,6 +219,7 @@ impl From<github::Error> for EffectError {
             github::Error::Locked { .. } => Self::of_closed_place(NoticeRefusal::Locked, detail),
             github::Error::Archived { .. } => Self::of_closed_place(NoticeRefusal::Archived, detail),
             github::Error::Transferred(_) => Self::of_closed_place(NoticeRefusal::Moved, detail),
+            github::Error::Deleted { .. } => Self::of_closed_place(NoticeRefusal::Deleted, detail),
             github::Error::UnknownInstance { .. }
             | github::Error::Conflict { .. }
             | github::Error::Rejected { .. } => Self::Refused(OutboundRefusal::Outside { detail }),
@@ -367,6 +368,10 @@ mod tests {
             (
                 github::Error::Transferred(Box::new(moved)).into(),
                 NoticeRefusal::Moved,
+            ),
+            (
+                github::Error::Deleted { what: detail() }.into(),
+                NoticeRefusal::Deleted,
             ),
             (
                 git::Error::Denied(push.to_owned()).into(),

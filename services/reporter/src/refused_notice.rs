@@ -1,4 +1,4 @@
-//! Texts and reactions that their conversation does not accept: it is locked, moved or archived.
+//! Texts and reactions that their conversation does not accept: it is locked, moved, deleted or archived.
 
 use std::collections::BTreeSet;
 
@@ -26,6 +26,8 @@ pub(crate) enum NoticeRefusal {
     Locked,
     /// It is in another repository or has another number.
     Moved,
+    /// Its issue is deleted.
+    Deleted,
     /// Its repository is archived.
     Archived,
 }
@@ -36,6 +38,7 @@ impl NoticeRefusal {
         match self {
             Self::Locked => "the conversation is locked",
             Self::Moved => "the conversation moved",
+            Self::Deleted => "the issue is deleted",
             Self::Archived => "the repository is archived",
         }
     }

@@ -98,7 +98,7 @@ impl From<EventFailure> for ApiProblem {
             | EventFailure::Early(detail)
             | EventFailure::Unsettled { why: detail, .. } => Self::Unavailable(detail),
             EventFailure::Unknown(detail) => Self::NotFound(detail),
-            EventFailure::Transferred(moved) => Self::NotFound(moved.to_string()),
+            EventFailure::Transferred(_) | EventFailure::Deleted(_) => Self::NotFound(failure.to_string()),
             EventFailure::Never(detail) => Self::Unprocessable(detail),
         }
     }

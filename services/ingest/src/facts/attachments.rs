@@ -257,9 +257,10 @@ impl TicketAttachmentReader {
             Err(error) => {
                 tracing::warn!(ticket = %request.ticket, error = %format_error_chain(&error), "an attachment is not read");
                 Err(match error {
-                    ReadError::NotFound(_) | ReadError::Refused(_) | ReadError::Transferred(_) => {
-                        UnreadReason::Missing
-                    }
+                    ReadError::NotFound(_)
+                    | ReadError::Refused(_)
+                    | ReadError::Transferred(_)
+                    | ReadError::Deleted(_) => UnreadReason::Missing,
                     ReadError::Unreadable(_) | ReadError::Later { .. } => UnreadReason::Unavailable,
                 })
             }

@@ -20,6 +20,9 @@ pub(crate) enum ReadError {
     /// The issue or pull request is at another place, so a retry does not help.
     #[error("{0}")]
     Transferred(Box<github::TransferredThread>),
+    /// The issue is deleted, so a retry does not help.
+    #[error("{0}")]
+    Deleted(String),
     /// Temporary failure that is independent of the object: an outage, a limit, or credentials that an operator can
     /// fix.
     #[error("{detail}")]
@@ -36,6 +39,7 @@ impl From<github::Error> for ReadError {
         match error {
             github::Error::NotFound { .. } => Self::NotFound(detail),
             github::Error::Transferred(moved) => Self::Transferred(moved),
+            github::Error::Deleted { .. } => Self::Deleted(detail),
             github::Error::RateLimited { retry_after } | github::Error::HeldBack { retry_after } => {
                 Self::Later {
                     detail,

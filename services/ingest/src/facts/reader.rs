@@ -206,15 +206,21 @@ impl FactReader {
         match self.outside.issue(ticket).await {
             Ok(issue) => Ok(Ok(issue)),
             Err(ReadError::Unreadable(detail)) => Ok(Err(detail)),
+            Err(ReadError::Deleted(_)) => Err(EventFailure::Deleted(Box::new(ticket.clone()))),
             Err(error) => Err(error.into()),
         }
     }
 
-    /// Reads a ticket that a pull request names. It may not exist.
+    /// Reads a ticket that a pull request names. It may not exist, or not any more.
     async fn named(&self, ticket: &TicketKey) -> Result<Option<TrackerIssue>, EventFailure> {
         match self.outside.issue(ticket).await {
             Ok(issue) => Ok(Some(issue)),
-            Err(ReadError::Unreadable(_) | ReadError::NotFound(_)) => Ok(None),
+            Err(
+                ReadError::Unreadable(_)
+                | ReadError::NotFound(_)
+                | ReadError::Transferred(_)
+                | ReadError::Deleted(_),
+            ) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{PullRequestEvent, Trigger, TriggerReason, cause::format_error_chain};
+use domain::{PullRequestEvent, TicketKey, Trigger, TriggerReason, cause::format_error_chain};
 use queue::{AppendOutcome, DeliveryDisposition};
 
 use crate::{facts::tracker_reader::ReadError, webhook::payload};
@@ -102,6 +102,9 @@ pub(crate) enum EventFailure {
     /// The issue or pull request is at another place.
     #[error("{0}")]
     Transferred(Box<github::TransferredThread>),
+    /// The issue of the ticket is deleted.
+    #[error("{0} is deleted")]
+    Deleted(Box<TicketKey>),
     /// Permanent failure.
     #[error("{0}")]
     Never(String),
@@ -127,7 +130,7 @@ impl EventFailure {
     pub(crate) const fn may_pass(&self) -> bool {
         match self {
             Self::Later { .. } | Self::Refused(_) | Self::Early(_) | Self::Unsettled { .. } => true,
-            Self::Unknown(_) | Self::Transferred(_) | Self::Never(_) => false,
+            Self::Unknown(_) | Self::Transferred(_) | Self::Deleted(_) | Self::Never(_) => false,
         }
     }
 }
@@ -135,7 +138,7 @@ impl EventFailure {
 impl From<ReadError> for EventFailure {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::NotFound(detail) => Self::Unknown(detail),
+            ReadError::NotFound(detail) | ReadError::Deleted(detail) => Self::Unknown(detail),
             ReadError::Unreadable(detail) => Self::Never(detail),
             ReadError::Refused(detail) => Self::Refused(detail),
             ReadError::Transferred(moved) => Self::Transferred(moved),
@@ -192,9 +195,11 @@ pub(crate) fn choose_disposition(result: Result<(), EventFailure>, age_ms: i64) 
         Err(EventFailure::Early(reason) | EventFailure::Unknown(reason) | EventFailure::Never(reason)) => {
             DeliveryDisposition::Reject { reason }
         }
-        Err(EventFailure::Transferred(moved)) => DeliveryDisposition::Reject {
-            reason: moved.to_string(),
-        },
+        Err(failure @ (EventFailure::Transferred(_) | EventFailure::Deleted(_))) => {
+            DeliveryDisposition::Reject {
+                reason: failure.to_string(),
+            }
+        }
     }
 }
 

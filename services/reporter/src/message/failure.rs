@@ -169,6 +169,7 @@ pub(crate) fn render_relocated_text(ticket: &TicketKey, cause: NoticeRefusal, te
     let cause = match cause {
         NoticeRefusal::Locked => format!("The conversation of {ticket} is locked, so this text is here."),
         NoticeRefusal::Moved => format!("{ticket} moved to another place, so this text is here."),
+        NoticeRefusal::Deleted => format!("{ticket} was deleted, so this text is here."),
         NoticeRefusal::Archived => format!("The repository of {ticket} is archived, so this text is here."),
     };
     format!("{cause}\n\n{text}")

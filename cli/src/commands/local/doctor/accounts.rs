@@ -69,6 +69,7 @@ impl AccountFailure {
             | Error::Locked { .. }
             | Error::Archived { .. }
             | Error::Transferred(_)
+            | Error::Deleted { .. }
             | Error::UnknownInstance { .. }
             | Error::Moved { .. }
             | Error::Conflict { .. }
