@@ -81,7 +81,7 @@ pub use journal::{
     record_format::{self, AnyRecord, RecordError, StoredRecord},
     repair::RepairResult,
     row::{PendingRun, RunStatus, RunSummary, TicketRow},
-    stop::{GiveUp, StopClass, StopReason, WithdrawalReason},
+    stop::{GiveUp, StopClass, StopReason, TicketDeparture, WithdrawalReason},
     wait_condition::WaitCondition,
 };
 pub use outbound::{

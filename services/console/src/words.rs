@@ -139,6 +139,7 @@ pub(crate) const fn describe_stop(stop: &StopReason) -> &'static str {
         StopReason::JournalLost => "failed: its journal is gone",
         StopReason::Superseded => "gave way to a newer request",
         StopReason::Withdrawn { .. } => "was not wanted any more",
+        StopReason::TicketLeft(_) => "stopped: its ticket left its place",
     }
 }
 

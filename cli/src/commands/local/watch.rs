@@ -112,6 +112,9 @@ fn describe_trigger(trigger: &Trigger) -> String {
         }
         TriggerReason::Skipped(reason) => format!("{ticket}: {}", reason.words(&TextMarkup::PLAIN)),
         TriggerReason::StopRequested { .. } => format!("would stop the runs of {ticket}"),
+        TriggerReason::TicketLeft(departure) => {
+            format!("would stop the runs of {ticket}, which was {}", departure.words())
+        }
         TriggerReason::RetryRequested => format!("would continue {ticket} where it waits"),
         TriggerReason::Decided(decision) => format!("would decide about run {}", decision.run),
         TriggerReason::CostAsked { .. } => format!("would comment the cost of {ticket}"),

@@ -5,7 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::{ids::RunId, time::Timestamp},
     journal::{
-        fence::RunFence, kind::RecordKind, record_format::StoredRecord, stop::StopReason,
+        fence::RunFence,
+        kind::RecordKind,
+        record_format::StoredRecord,
+        stop::{StopReason, TicketDeparture},
         wait_condition::WaitCondition,
     },
     trigger::{
@@ -37,6 +40,9 @@ pub struct TicketRow {
     pub opened: u32,
     /// Reason for the quarantine of the ticket, if it is quarantined.
     pub quarantined: Option<String>,
+    /// Departure of the ticket from its place, if it left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left: Option<TicketDeparture>,
 }
 
 impl StoredRecord for TicketRow {

@@ -131,6 +131,7 @@ impl ObservedPullRequest {
             }
             TriggerReason::PullRequest(event) => self.observe_event(event, trigger.at),
             TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::TicketLeft(_)
             | TriggerReason::Skipped(_)
             | TriggerReason::StopRequested { .. }
             | TriggerReason::RetryRequested

@@ -12,7 +12,11 @@ use crate::{
         ticket::{TicketComment, TicketKey},
         time::Timestamp,
     },
-    journal::{kind::RecordKind, record_format::StoredRecord, stop::WithdrawalReason},
+    journal::{
+        kind::RecordKind,
+        record_format::StoredRecord,
+        stop::{TicketDeparture, WithdrawalReason},
+    },
     outbound::report::OutboundSettled,
     trigger::{
         job::{Job, Lane},
@@ -95,6 +99,8 @@ pub enum TriggerReason {
         /// Reason for the withdrawal.
         why: WithdrawalReason,
     },
+    /// The ticket left its place, so the work on it ends.
+    TicketLeft(TicketDeparture),
     /// A job was requested, and a skip rule applies.
     Skipped(SkipReason),
     /// A user requested a stop of the ticket's runs.
@@ -144,6 +150,7 @@ impl TriggerReason {
             Self::PullRequest(event) => Some(event.job()),
             Self::Skipped(_)
             | Self::ReviewWithdrawn { .. }
+            | Self::TicketLeft(_)
             | Self::StopRequested { .. }
             | Self::RetryRequested
             | Self::Decided(_)
@@ -200,6 +207,7 @@ macro_rules! define_stored_reason {
             ChecksCompleted(ChecksSummary),
             $(#[serde(rename = $name)] $event($data),)+
             ReviewWithdrawn { why: WithdrawalReason },
+            TicketLeft(TicketDeparture),
             Skipped(SkipReason),
             StopRequested { run: Option<RunId> },
             RetryRequested,
@@ -221,6 +229,7 @@ macro_rules! define_stored_reason {
                     StoredReason::ChecksCompleted(checks) => PullRequestEvent::ChecksCompleted(checks).into(),
                     $(StoredReason::$event(data) => PullRequestEvent::$event(data).into(),)+
                     StoredReason::ReviewWithdrawn { why } => Self::ReviewWithdrawn { why },
+                    StoredReason::TicketLeft(departure) => Self::TicketLeft(departure),
                     StoredReason::Skipped(skipped) => Self::Skipped(skipped),
                     StoredReason::StopRequested { run } => Self::StopRequested { run },
                     StoredReason::RetryRequested => Self::RetryRequested,
@@ -242,6 +251,7 @@ macro_rules! define_stored_reason {
                         $(PullRequestEvent::$event(data) => Self::$event(data),)+
                     },
                     TriggerReason::ReviewWithdrawn { why } => Self::ReviewWithdrawn { why },
+                    TriggerReason::TicketLeft(departure) => Self::TicketLeft(departure),
                     TriggerReason::Skipped(skipped) => Self::Skipped(skipped),
                     TriggerReason::StopRequested { run } => Self::StopRequested { run },
                     TriggerReason::RetryRequested => Self::RetryRequested,

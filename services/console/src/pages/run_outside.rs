@@ -129,7 +129,8 @@ fn find_text(request: &OutboundAction) -> Option<String> {
         | OutboundAction::Unreadable(_)
         | OutboundAction::Triaged(_)
         | OutboundAction::Rehearse(_)
-        | OutboundAction::Skipped(_) => None,
+        | OutboundAction::Skipped(_)
+        | OutboundAction::TicketLeft(_) => None,
     }
 }
 

@@ -141,6 +141,7 @@ pub(super) async fn would_retry(
             }
             TriggerReason::PullRequest(_)
             | TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::TicketLeft(_)
             | TriggerReason::StopRequested { .. }
             | TriggerReason::RetryRequested
             | TriggerReason::Decided(_)

@@ -126,6 +126,7 @@ impl AttachmentRequest {
             TriggerReason::JobRequested(_)
             | TriggerReason::PullRequest(_)
             | TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::TicketLeft(_)
             | TriggerReason::Skipped(_)
             | TriggerReason::StopRequested { .. }
             | TriggerReason::RetryRequested
@@ -242,6 +243,7 @@ pub(crate) fn attach(follows: &mut NewTrigger, attached: Vec<TicketAttachment>) 
         TriggerReason::NewsArrived(TicketNews::Comment { attachments, .. }) => *attachments = attached,
         TriggerReason::PullRequest(_)
         | TriggerReason::ReviewWithdrawn { .. }
+        | TriggerReason::TicketLeft(_)
         | TriggerReason::Skipped(_)
         | TriggerReason::StopRequested { .. }
         | TriggerReason::RetryRequested

@@ -209,6 +209,7 @@ fn judge_reason(reason: &TriggerReason) -> StepResult {
         | TriggerReason::JobRequested(_)
         | TriggerReason::NewsArrived(_)
         | TriggerReason::ReviewWithdrawn { .. }
+        | TriggerReason::TicketLeft(_)
         | TriggerReason::StopRequested { .. }
         | TriggerReason::RetryRequested
         | TriggerReason::Decided(_)

@@ -3,7 +3,8 @@
 use domain::{
     Fact, Job, Lane, OutboundAction, OutboundId, OutboundOutcome, OutboundReceipt, OutboundRequest,
     PendingRun, PullRequestEvent, ReactionKind, RunFence, RunId, RunStatus, RunSummary, StopReason,
-    TicketKey, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
+    TicketDeparture, TicketKey, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason,
+    WaitCondition,
     report::{CostReply, HelpReply, ReactionRequest},
 };
 
@@ -183,8 +184,37 @@ fn apply_reason(
                 end_run(row, run, StopReason::Withdrawn { why: *why }, trigger.at, steps);
             }
         }
+        TriggerReason::TicketLeft(departure) => {
+            end_left_ticket(row, (id, trigger), departure, fence, steps);
+        }
         TriggerReason::JobRequested(_) | TriggerReason::PullRequest(_) => {}
     }
+}
+
+/// Ends the work on a ticket that left its place, once. Maintenance after a merge still completes.
+fn end_left_ticket(
+    row: &mut TicketRow,
+    (id, trigger): (OutboundId, &Trigger),
+    departure: &TicketDeparture,
+    fence: RunFence,
+    steps: &mut Vec<FoldStep>,
+) {
+    if row.left.is_some() {
+        return;
+    }
+    row.left = Some(departure.clone());
+    for run in live_runs(row, |pending| !pending.lane.must_complete()) {
+        end_run(
+            row,
+            run,
+            StopReason::TicketLeft(departure.clone()),
+            trigger.at,
+            steps,
+        );
+    }
+    let action = OutboundAction::TicketLeft(departure.clone());
+    let notice = OutboundRequest::notice(id, trigger.ticket.clone(), fence, trigger.at, action);
+    steps.push(FoldStep::Notice(Box::new(notice)));
 }
 
 /// Returns true if a ticket that is assigned again continues its run that waits for a retry. An API caller

@@ -90,6 +90,9 @@ fn restore_row(
         if let TriggerReason::ReportSettled(settled) = &trigger.reason {
             add_pull_request(&mut row.pull_requests, &settled.outcome);
         }
+        if let TriggerReason::TicketLeft(departure) = &trigger.reason {
+            row.left = Some(departure.clone());
+        }
     }
     Ok(row)
 }
@@ -175,7 +178,7 @@ fn add_pull_request(known: &mut Vec<PullRequestRef>, outcome: &OutboundOutcome) 
 mod tests {
     use domain::{
         Job, JobSubject, OutboundSettled, PullRequestEvent, PullRequestHead, RunFence, StopReason,
-        TicketComment, Timestamp, WithdrawalReason,
+        TicketComment, TicketDeparture, Timestamp, WithdrawalReason,
     };
     use proptest::prelude::*;
 
@@ -372,6 +375,7 @@ mod tests {
             TriggerReason::ReviewWithdrawn {
                 why: WithdrawalReason::Merged,
             },
+            TriggerReason::TicketLeft(TicketDeparture::Deleted),
         ] {
             ticket.receive(earlier);
         }

@@ -6,7 +6,7 @@ use domain::{
     ChecksConclusion, ChecksSummary, DecisionVerdict, Fact, GateDecision, Job, Lane, OutboundAction,
     OutboundOutcome, OutboundReceipt, OutboundSettled, PendingRun, PullRequestEnd, PullRequestEvent,
     PullRequestHead, PullRequestRef, RunFence, RunId, RunStatus, SkipReason, StopReason, TicketComment,
-    TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
+    TicketDeparture, TicketNews, TicketRow, Timestamp, Trigger, TriggerChannel, TriggerReason, WaitCondition,
 };
 use proptest::prelude::*;
 
@@ -351,6 +351,49 @@ fn withdrawn_review_ends_alone() {
     assert!(matches!(&steps[..], [FoldStep::Pass { run, fact }]
         if *run == build_run_id(5) && **fact == Fact::RunFinished { reason }));
     assert_eq!(row.pending.len(), 2);
+}
+
+#[test]
+fn departed_ticket_ends_work_once() {
+    let (row, _) = fold_reasons(
+        TicketRow::default(),
+        vec![
+            (5, build_request_reason(Job::Implement)),
+            (6, build_request_reason(Job::Triage)),
+            (7, build_merge_reason()),
+        ],
+    );
+    let departure = TicketDeparture::Transferred {
+        to: Some("acme/other#220".to_owned()),
+    };
+    let (row, steps) = fold_reasons(row, vec![(8, TriggerReason::TicketLeft(departure.clone()))]);
+    let reason = StopReason::TicketLeft(departure.clone());
+    for sequence in [5, 6] {
+        let run = row.run(&build_run_id(sequence)).unwrap();
+        assert_eq!(
+            run.status,
+            RunStatus::Finished {
+                reason: reason.clone()
+            }
+        );
+    }
+    let live: Vec<u64> = row.pending.iter().map(|pending| pending.sequence).collect();
+    assert_eq!(live, [7], "maintenance after a merge completes");
+    let [
+        FoldStep::Pass { fact, .. },
+        FoldStep::Pass { .. },
+        FoldStep::Notice(notice),
+    ] = &steps[..]
+    else {
+        panic!("{steps:?}")
+    };
+    assert_eq!(**fact, Fact::RunFinished { reason });
+    assert_eq!(notice.request, OutboundAction::TicketLeft(departure));
+    let (_, again) = fold_reasons(
+        row,
+        vec![(9, TriggerReason::TicketLeft(TicketDeparture::Deleted))],
+    );
+    assert!(again.is_empty(), "{again:?}");
 }
 
 #[test]

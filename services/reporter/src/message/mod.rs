@@ -52,7 +52,7 @@ pub(crate) use rounds::{
     render_resolution, review_awaited, thread_left, thread_reply,
 };
 pub(crate) use status::render_status;
-pub(crate) use stop_reason::{describe_conflict, render_stop, retry_scheduled};
+pub(crate) use stop_reason::{describe_conflict, render_departure, render_stop, retry_scheduled};
 pub(crate) use transition::try_again;
 pub(crate) use triage::{render_duplicate, render_unset_choices};
 use words::{format_code, link_pull_request_name, name_person};

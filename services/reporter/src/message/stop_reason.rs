@@ -2,8 +2,8 @@
 
 use domain::{
     BranchRef, BudgetPeriod, BudgetScope, BudgetUnit, ConflictLeft, GiveUp, Job, OutboundRefusal,
-    PullRequestRef, RepetitionKind, SharedBudget, StopReason, Timestamp, TurnRepetition, WithdrawalReason,
-    text::take_tail,
+    PullRequestRef, RepetitionKind, SharedBudget, StopReason, TicketDeparture, Timestamp, TurnRepetition,
+    WithdrawalReason, text::take_tail,
 };
 
 use super::words::{
@@ -21,7 +21,14 @@ pub(crate) fn render_stop(
     let mut paragraphs = stop_reason(job, reason);
     match (pull_request, branch, reason) {
         (Some(draft), _, _) => paragraphs.push(format!("The draft stays open: {}. {retry}", link_pull_request_name(draft))),
-        (None, _, StopReason::Completed | StopReason::Superseded | StopReason::Withdrawn { .. }) => {}
+        (
+            None,
+            _,
+            StopReason::Completed
+            | StopReason::Superseded
+            | StopReason::Withdrawn { .. }
+            | StopReason::TicketLeft(_),
+        ) => {}
         (None, Some(pushed), _) => paragraphs.push(format!(
             "The branch {} was pushed to `{}`, but it has no pull request. Open one yourself or delete the branch. {retry}",
             format_code(&pushed.branch),
@@ -76,7 +83,8 @@ pub(crate) fn retry_scheduled(
         | StopReason::JournalUnreadable
         | StopReason::JournalLost
         | StopReason::Superseded
-        | StopReason::Withdrawn { .. } => ("the run failed", reason.as_str()),
+        | StopReason::Withdrawn { .. }
+        | StopReason::TicketLeft(_) => ("the run failed", reason.as_str()),
     };
     vec![
         format!("The {job} run pauses: {what} ({}).", format_code(detail)),
@@ -183,6 +191,7 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
         ),
         StopReason::Superseded => say("A newer request took this run's place.".to_owned()),
         StopReason::Withdrawn { why } => say(describe_withdrawal(*why).to_owned()),
+        StopReason::TicketLeft(departure) => say(describe_departure(departure)),
     }
 }
 
@@ -243,6 +252,38 @@ fn checks_fail(
         }
     }
     paragraphs
+}
+
+/// Renders the departure of a ticket, which ended its work.
+fn describe_departure(departure: &TicketDeparture) -> String {
+    let event = match departure {
+        TicketDeparture::Transferred { to: Some(to) } => {
+            format!("The issue was transferred to {}", format_code(to))
+        }
+        TicketDeparture::Transferred { to: None } => {
+            "The issue was transferred to a repository that Journeyman does not see".to_owned()
+        }
+        TicketDeparture::Deleted => "The issue was deleted".to_owned(),
+    };
+    format!("{event}, so Journeyman stopped its work on it.")
+}
+
+/// Renders the departure of a ticket for its pull request, with the ways to continue.
+pub(crate) fn render_departure(departure: &TicketDeparture) -> Vec<String> {
+    let next = match departure {
+        TicketDeparture::Transferred { .. } => {
+            "To have the work done in the new repository, ask for it there: add the label, or assign the issue. This \
+             pull request is not part of that work, so close it when it is not wanted any more."
+        }
+        TicketDeparture::Deleted => {
+            "If the change is not wanted any more, close this pull request. To ask for other work, open a new issue."
+        }
+    };
+    vec![
+        describe_departure(departure),
+        "This pull request stays open. Journeyman still handles its checks and reviews.".to_owned(),
+        next.to_owned(),
+    ]
 }
 
 const fn describe_withdrawal(why: WithdrawalReason) -> &'static str {

@@ -225,6 +225,7 @@ fn kind(request: &OutboundAction) -> &dyn ReportKind {
         OutboundAction::HelpTold(report) => report,
         OutboundAction::React(report) => report,
         OutboundAction::Skipped(report) => report,
+        OutboundAction::TicketLeft(report) => report,
         OutboundAction::Discussed(report) => report,
     }
 }

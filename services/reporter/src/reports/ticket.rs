@@ -1,7 +1,7 @@
 //! Reports of a ticket: triage, issues of a plan, replies, reactions, and requests that cause no work.
 
 use domain::{
-    PullRequestRef, ReactionSubject, SkipReason, TicketKey, TriageChoices,
+    PullRequestRef, ReactionSubject, SkipReason, TicketDeparture, TicketKey, TriageChoices,
     report::{CostReply, HelpReply, OpenIssues, QuestionAnswered, ReactionRequest, TicketTriaged},
 };
 
@@ -269,6 +269,17 @@ impl ReportKind for ReactionRequest {
 
     fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
+    }
+}
+
+/// Report of a ticket that left its place. Its conversation does not accept the text, so the pull request gets it.
+impl ReportKind for TicketDeparture {
+    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+        Some(WorkEnd::Stopped)
+    }
+
+    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+        message::render_departure(self)
     }
 }
 

@@ -6,7 +6,7 @@ use domain::{
     ChangeStatistics, ChangedFileSize, CheckRow, ChecksConclusion, ChecksSummary, DemonstrationResult,
     FailedCheck, FileNote, FileRole, Job, ObjectRef, OutboundAction, PlanStep, PullRequestEnd,
     PullRequestEvent, PullRequestRef, RepetitionKind, RunId, SharedBudget, SkipPlace, SkipReason, StopReason,
-    TicketKey, Timestamp, TurnRepetition, WithdrawalReason, WorkHandover, report,
+    TicketDeparture, TicketKey, Timestamp, TurnRepetition, WithdrawalReason, WorkHandover, report,
 };
 use insta::assert_snapshot;
 
@@ -302,6 +302,31 @@ fn moved_pull_request_names_its_place() {
     GitHub moved [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) to `acme/other#220`, so nothing more happens here.
 
     To try again, move the ticket back to **Ready for Agent**.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
+fn departure_names_ways_to_continue() {
+    let transferred = TicketDeparture::Transferred {
+        to: Some("acme/other#220".into()),
+    };
+    assert_snapshot!(render_run_comment(&OutboundAction::TicketLeft(transferred)), @"
+    The issue was transferred to `acme/other#220`, so Journeyman stopped its work on it.
+
+    This pull request stays open. Journeyman still handles its checks and reviews.
+
+    To have the work done in the new repository, ask for it there: add the label, or assign the issue. This pull request is not part of that work, so close it when it is not wanted any more.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+    assert_snapshot!(render_run_comment(&OutboundAction::TicketLeft(TicketDeparture::Deleted)), @"
+    The issue was deleted, so Journeyman stopped its work on it.
+
+    This pull request stays open. Journeyman still handles its checks and reviews.
+
+    If the change is not wanted any more, close this pull request. To ask for other work, open a new issue.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -822,6 +847,11 @@ fn each_stop_reason_has_first_sentence() {
         StopReason::Withdrawn {
             why: WithdrawalReason::Unrequested,
         },
+        StopReason::TicketLeft(TicketDeparture::Transferred {
+            to: Some("acme/other#220".to_owned()),
+        }),
+        StopReason::TicketLeft(TicketDeparture::Transferred { to: None }),
+        StopReason::TicketLeft(TicketDeparture::Deleted),
     ]
     .map(first)
     .into();
@@ -839,6 +869,9 @@ fn each_stop_reason_has_first_sentence() {
     The pull request was merged, so no review follows.
     The pull request was closed, so no review follows.
     The review is not asked for any more, so none follows.
+    The issue was transferred to `acme/other#220`, so Journeyman stopped its work on it.
+    The issue was transferred to a repository that Journeyman does not see, so Journeyman stopped its work on it.
+    The issue was deleted, so Journeyman stopped its work on it.
     ");
 }
 

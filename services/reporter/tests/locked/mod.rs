@@ -1,9 +1,9 @@
-//! Tests of conversations that accept no texts: locked, moved or in an archived repository.
+//! Tests of conversations that accept no texts: locked, moved, deleted or in an archived repository.
 
 use domain::{
     AnyRecord, BranchRecord, ChecksConclusion, ChecksSummary, OutboundAction, OutboundOutcome,
-    OutboundReceipt, OutboundRequest, PullRequestEvent, PullRequestRef, RunFence, TicketCost, TicketKey,
-    report,
+    OutboundReceipt, OutboundRequest, PullRequestEvent, PullRequestRef, RunFence, TicketCost,
+    TicketDeparture, TicketKey, report,
 };
 use queue::{KeyValueBucket, RecordKey};
 use serde_json::Value;
@@ -185,6 +185,61 @@ async fn notice_on_moved_pull_request_is_recorded() {
     let passed = OutboundAction::from(PullRequestEvent::ChecksCompleted(passed));
     let refused = read_refusal(&rig.settled(&rig.report(2, passed)).await);
     assert_eq!(refused, "acme/shop#1 moved to acme/other#220");
+    rig.stop().await;
+}
+
+/// Checks that a departure gets one comment on the pull request, which has this text.
+async fn check_departure(rig: &Rig, ours: &PullRequestRef, departure: TicketDeparture, text: &str) {
+    let outcome = settle_notice(rig, OutboundAction::TicketLeft(departure)).await;
+    assert_eq!(outcome["outcome"], "done", "{outcome}");
+    let there = list_our_comments(rig, ours.number);
+    assert_eq!(there.len(), 1, "{there:#?}");
+    for part in [text, "This pull request stays open."] {
+        assert!(there[0].body.contains(part), "{there:#?}");
+    }
+    assert_no_dead_letter(rig).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transferred_ticket_is_named_on_pull_request() {
+    let mut rig = Rig::start().await;
+    let issue = open_ticket(&mut rig);
+    let ours = open_pull_request(&rig).await;
+    // The status comment moves with the issue.
+    assert_eq!(rig.settled(&rig.report(2, build_work_started())).await, TOLD);
+    rig.github
+        .create_repository("acme/other", &[("a.txt", "a\n")])
+        .unwrap();
+    let number = rig
+        .github
+        .transfer_issue(SHOP, issue, "acme/other", "ada")
+        .unwrap();
+    let to = format!("acme/other#{number}");
+    let text = format!("The issue was transferred to `{to}`, so Journeyman stopped its work on it.");
+    let departure = TicketDeparture::Transferred { to: Some(to) };
+    check_departure(&rig, &ours, departure, &text).await;
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_ticket_is_named_on_pull_request() {
+    let mut rig = Rig::start().await;
+    let issue = open_ticket(&mut rig);
+    let ours = open_pull_request(&rig).await;
+    rig.github.delete_issue(SHOP, issue, "ada").unwrap();
+    let text = "The issue was deleted, so Journeyman stopped its work on it.";
+    check_departure(&rig, &ours, TicketDeparture::Deleted, text).await;
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn departure_without_pull_request_is_recorded() {
+    let mut rig = Rig::start().await;
+    let issue = open_ticket(&mut rig);
+    rig.github.delete_issue(SHOP, issue, "ada").unwrap();
+    let outcome = settle_notice(&rig, OutboundAction::TicketLeft(TicketDeparture::Deleted)).await;
+    assert_eq!(outcome["outcome"], "done", "{outcome}");
+    assert_no_dead_letter(&rig).await;
     rig.stop().await;
 }
 

@@ -315,7 +315,8 @@ fn describe_infrastructure_failure(reason: &StopReason) -> Option<String> {
         | StopReason::ReportRefused(_)
         | StopReason::UnsupportedJob
         | StopReason::Superseded
-        | StopReason::Withdrawn { .. } => return None,
+        | StopReason::Withdrawn { .. }
+        | StopReason::TicketLeft(_) => return None,
     };
     let name = reason.as_str();
     Some(if detail.is_empty() {

@@ -73,7 +73,8 @@ const fn keeps_change(reason: &StopReason) -> bool {
         | StopReason::JournalUnreadable
         | StopReason::JournalLost
         | StopReason::Superseded
-        | StopReason::Withdrawn { .. } => false,
+        | StopReason::Withdrawn { .. }
+        | StopReason::TicketLeft(_) => false,
     }
 }
 
@@ -143,6 +144,7 @@ const fn describe_end(reason: &StopReason) -> (&'static str, &'static str) {
         StopReason::JournalLost => ("the journal of the run is lost", REPORT_IT),
         StopReason::Superseded => ("a newer request replaced the run", REPORT_IT),
         StopReason::Withdrawn { .. } => ("the request was withdrawn", REPORT_IT),
+        StopReason::TicketLeft(_) => ("the ticket left its place", REPORT_IT),
     }
 }
 

@@ -141,6 +141,8 @@ pub enum StopReason {
         /// Reason for the withdrawal.
         why: WithdrawalReason,
     },
+    /// The ticket left its place.
+    TicketLeft(TicketDeparture),
 }
 
 /// Class of a stop reason, by its consequence for people.
@@ -170,6 +172,33 @@ pub enum WithdrawalReason {
     Unrequested,
 }
 
+/// End of a ticket at its place in the tracker.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "departure", rename_all = "snake_case")]
+pub enum TicketDeparture {
+    /// It was transferred and is another ticket at another place.
+    Transferred {
+        /// Present place, e.g. `acme/other#220`; absent where no account of ours sees it.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        to: Option<String>,
+    },
+    /// A person deleted it with its conversation.
+    Deleted,
+}
+
+impl TicketDeparture {
+    /// Returns the departure for people: `transferred to acme/other#220`.
+    pub fn words(&self) -> String {
+        match self {
+            Self::Transferred { to: Some(to) } => format!("transferred to {to}"),
+            Self::Transferred { to: None } => {
+                "transferred to a place that no account of ours sees".to_owned()
+            }
+            Self::Deleted => "deleted".to_owned(),
+        }
+    }
+}
+
 impl StopReason {
     /// Returns the class of the reason.
     pub const fn class(&self) -> StopClass {
@@ -180,7 +209,8 @@ impl StopReason {
             | Self::Stopped { .. }
             | Self::Rejected { .. }
             | Self::Superseded
-            | Self::Withdrawn { .. } => StopClass::Settled,
+            | Self::Withdrawn { .. }
+            | Self::TicketLeft(_) => StopClass::Settled,
             Self::TurnLimit { .. }
             | Self::Stuck(_)
             | Self::BudgetSpent { .. }
@@ -290,6 +320,7 @@ mod tests {
         for (reason, expected) in [
             (StopReason::Completed, vec![]),
             (StopReason::Superseded, vec![]),
+            (StopReason::TicketLeft(TicketDeparture::Deleted), vec![]),
             (StopReason::NoPlan, vec!["is failure"]),
             (StopReason::ModelRefused, vec!["gives back", "is failure"]),
             (failed, vec!["breaks circuit", "gives back", "is failure"]),

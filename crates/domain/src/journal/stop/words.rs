@@ -44,6 +44,7 @@ impl StopReason {
             | Self::ReportFailed { detail } => Some(detail.clone()),
             Self::SetupFailed { log_tail } => Some(log_tail.clone()),
             Self::ReportRefused(refusal) => Some(refusal.words()),
+            Self::TicketLeft(departure) => Some(departure.words()),
             Self::Stuck(repetition) if repetition.tools.is_empty() => {
                 Some(format_count(repetition.turns.into(), "turn"))
             }
@@ -86,6 +87,29 @@ fn describe_failing_checks(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::journal::stop::TicketDeparture;
+
+    #[test]
+    fn departure_names_present_place() {
+        let transferred = |to: Option<&str>| {
+            let to = to.map(str::to_owned);
+            StopReason::TicketLeft(TicketDeparture::Transferred { to })
+        };
+        for (reason, detail) in [
+            (
+                transferred(Some("acme/other#220")),
+                "transferred to acme/other#220",
+            ),
+            (
+                transferred(None),
+                "transferred to a place that no account of ours sees",
+            ),
+            (StopReason::TicketLeft(TicketDeparture::Deleted), "deleted"),
+        ] {
+            assert_eq!(reason.words(), "ticket left");
+            assert_eq!(reason.detail().as_deref(), Some(detail));
+        }
+    }
 
     #[test]
     fn checks_without_base_result_are_named() {

@@ -16,6 +16,7 @@ use super::{
 };
 use crate::{
     identity::{commit::CommitId, repository::RepositoryName},
+    journal::stop::TicketDeparture,
     trigger::{
         job::Job,
         pull_request_event::{
@@ -160,6 +161,8 @@ with_stored_events! { requests {
     Rehearse(RehearsalRequest),
     /// Skipped ticket: give the reason.
     Skipped(SkipReason),
+    /// Ticket that left its place: give the place and the next step on its pull request.
+    TicketLeft(TicketDeparture),
 } }
 
 impl OutboundAction {

@@ -11,7 +11,10 @@ use crate::{
         attachment::OmittedAttachment, commit::CommitId, repository::RepositoryName, ticket::TicketQuestion,
         time::Timestamp,
     },
-    journal::{kind::RecordKind, stop::StopReason},
+    journal::{
+        kind::RecordKind,
+        stop::{StopReason, TicketDeparture},
+    },
     trigger::{
         job::Job,
         job_subject::{CitedAnswer, CommentQuestion, DiscussionTask},
@@ -314,6 +317,12 @@ impl RequestProperties for UnreadableRecordNotice {
 impl RequestProperties for SkipReason {
     fn summary(&self) -> String {
         "tell the ticket why it is skipped".to_owned()
+    }
+}
+
+impl RequestProperties for TicketDeparture {
+    fn summary(&self) -> String {
+        format!("notify the pull request: the ticket was {}", self.words())
     }
 }
 

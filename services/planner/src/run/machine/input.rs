@@ -51,6 +51,7 @@ impl RunInput {
             }
             TriggerReason::Skipped(_)
             | TriggerReason::ReviewWithdrawn { .. }
+            | TriggerReason::TicketLeft(_)
             | TriggerReason::CostAsked { .. }
             | TriggerReason::HelpAsked { .. }
             | TriggerReason::StopRequested { .. }
