@@ -31,6 +31,7 @@ pub const SITES: &[&str] = &[
     "ingest.github.list",
     "ingest.github.mentioning",
     "ingest.github.permission",
+    "ingest.github.presence",
     "ingest.github.pull_request",
     "ingest.github.remarks",
     "ingest.github.rendered",

@@ -210,7 +210,7 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub(crate) async fn changes_after(&self, after: TableRevision) -> Result<(Vec<V>, TableRevision), Error> {
+    pub async fn changes_after(&self, after: TableRevision) -> Result<(Vec<V>, TableRevision), Error> {
         self.changes_under(&self.bucket.all(), after).await
     }
 

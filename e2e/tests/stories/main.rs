@@ -21,6 +21,7 @@ mod crash_loop;
 mod dashboard_metrics;
 mod data_center;
 mod decisions;
+mod departures;
 mod discussions;
 mod egress;
 mod endings;

@@ -146,6 +146,8 @@ pub(crate) mod retry;
 pub(crate) mod stop;
 
 kinds! {
+    // First, so that the work on a transferred issue ends before it begins at the new place.
+    departure,
     work,
     given,
     text,
@@ -177,6 +179,8 @@ mod checks_settle_tests;
 mod competing_close_tests;
 #[cfg(test)]
 mod condition_match_tests;
+#[cfg(test)]
+mod departure_tests;
 #[cfg(test)]
 mod discussion_tests;
 #[cfg(test)]

@@ -4,6 +4,7 @@ pub(crate) mod check_schedule;
 pub(crate) mod command_rounds;
 pub(crate) mod context;
 pub(crate) mod delivery_log;
+pub(crate) mod departures;
 pub(crate) mod discussions;
 pub(crate) mod dry_round;
 pub(crate) mod health;

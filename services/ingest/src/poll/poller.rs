@@ -17,6 +17,7 @@ use crate::{
     poll::{
         context::PollContext,
         delivery_log::replay_deliveries,
+        departures::DepartureSchedule,
         discussions,
         health::HealthSchedule,
         issues::ChangedIssues,
@@ -36,6 +37,7 @@ pub(crate) struct TrackerPoller {
     pull_requests: OpenPullRequests,
     reminders: ReminderSchedule,
     health: HealthSchedule,
+    departures: DepartureSchedule,
     issues: ChangedIssues,
     /// End of the pause that Jira asked for.
     jira_rests_until: Option<Instant>,
@@ -60,6 +62,7 @@ impl TrackerPoller {
             pull_requests: OpenPullRequests::new(interval, settle, pending),
             reminders: ReminderSchedule::default(),
             health: HealthSchedule::new(),
+            departures: DepartureSchedule::default(),
             issues: ChangedIssues::default(),
             jira_rests_until: None,
             recovered,
@@ -96,6 +99,8 @@ impl TrackerPoller {
     /// Runs one round. A failure of one repository does not block the others.
     pub(crate) async fn poll(&mut self) {
         self.reconcile_github().await;
+        // Before the issues, so that the work on a transferred issue ends before it begins at the new place.
+        self.poll_departures().await;
         self.poll_issues().await;
         self.poll_discussions().await;
         self.poll_projects().await;
@@ -131,6 +136,17 @@ impl TrackerPoller {
                 }
             }
         }
+    }
+
+    /// Polls the issues that runs and open pull requests work for. A dry run knows no tickets.
+    async fn poll_departures(&mut self) {
+        if self.context.is_dry_run() {
+            return;
+        }
+        let open = self.pull_requests.open();
+        let polled = self.departures.poll(&self.context.router, &open);
+        let recovered = Box::pin(polled).await;
+        self.add(recovered, "github");
     }
 
     /// Polls issues that request work or a triage, where the rules allow them.

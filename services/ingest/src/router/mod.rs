@@ -11,14 +11,17 @@ use std::{sync::Arc, time::Duration};
 
 use bootstrap::rules::RulesStore;
 use domain::{
-    PullRequestStatus, RepositoryRules, TicketKey, Timestamp, Trigger, TriggerChannel,
+    PullRequestStatus, RepositoryRules, TicketDeparture, TicketKey, Timestamp, Trigger, TriggerChannel,
     cause::format_error_chain,
 };
 use parking_lot::{Mutex, MutexGuard};
 use queue::{AppendOutcome, DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
-    events::{self, EventKind, EventVerdict, NewTrigger, WebhookEvents, closed, comment::CommentEvent},
+    events::{
+        self, EventKind, EventVerdict, NewTrigger, WebhookEvents, closed, comment::CommentEvent,
+        departure::TicketDepartureEvent,
+    },
     facts::{
         ChecksPatience, DecisionFacts, Need, attachments::TicketAttachmentReader,
         background::BackgroundReader, reader::FactReader, tracker_reader::TrackerReader,
@@ -167,6 +170,9 @@ impl EventRouter {
     ) -> Result<EventOutcome, EventFailure> {
         let judged = match self.judge(event, source).await {
             Err(EventFailure::Transferred(moved)) => return self.end_transferred(moved, source).await,
+            Err(EventFailure::Deleted(ticket)) => {
+                return self.end_departed(*ticket, TicketDeparture::Deleted, source).await;
+            }
             judged => judged?,
         };
         match judged {
@@ -181,10 +187,8 @@ impl EventRouter {
         }
     }
 
-    /// Ends our open pull request that GitHub moved to another place, once.
-    ///
-    /// # Errors
-    /// [`EventFailure::Transferred`] for any other issue or pull request.
+    /// Ends our open pull request that GitHub moved to another place, or the work on a ticket that moved, once. Nothing
+    /// follows for any other issue or pull request.
     pub(crate) async fn end_transferred(
         &self,
         moved: Box<github::TransferredThread>,
@@ -192,7 +196,12 @@ impl EventRouter {
     ) -> Result<EventOutcome, EventFailure> {
         let (repository, number) = (&moved.repository, moved.number);
         let Some(record) = self.queue.pull_requests().get(repository, number).await? else {
-            return Err(EventFailure::Transferred(moved));
+            let ticket = TicketKey::GitHub {
+                repository: repository.clone(),
+                number,
+            };
+            let departure = TicketDeparture::Transferred { to: Some(moved.to) };
+            return self.end_departed(ticket, departure, source).await;
         };
         if record.status != PullRequestStatus::Open {
             return Ok(EventOutcome::Nothing(moved.to_string()));
@@ -205,6 +214,29 @@ impl EventRouter {
         } = &outcome
         {
             tracing::warn!(ticket = %record.ticket, %repository, number, to = moved.to, "our pull request moved; its work ends");
+        }
+        Ok(outcome)
+    }
+
+    /// Ends the work on a ticket that left its place, once. Nothing follows for a ticket without records.
+    pub(crate) async fn end_departed(
+        &self,
+        ticket: TicketKey,
+        departure: TicketDeparture,
+        source: TriggerChannel,
+    ) -> Result<EventOutcome, EventFailure> {
+        let event = TicketDepartureEvent::found(ticket, departure);
+        let follows = match Box::pin(self.judge(&event, source)).await? {
+            EventDecision::Trigger(follows) => follows,
+            EventDecision::Outcome(outcome) => return Ok(outcome),
+        };
+        let outcome = self.append(follows.into_trigger(source)).await?;
+        if let EventOutcome::Appended {
+            trigger,
+            appended: AppendOutcome::New(_),
+        } = &outcome
+        {
+            tracing::warn!(ticket = %trigger.ticket, "the ticket left its place; its work ends");
         }
         Ok(outcome)
     }

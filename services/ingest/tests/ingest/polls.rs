@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use domain::{PullRequestEvent, SkipReason, TriggerKey, TriggerReason};
+use domain::{
+    Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason, TicketDeparture,
+    TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason, WaitCondition,
+};
+use queue::KeyValueBucket;
 use serde_json::json;
 use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
 
@@ -454,6 +458,92 @@ async fn moved_pull_request_ends_once() {
     listed(2).await;
     assert_eq!(count("/pulls/1", 301), reads + 1, "the delivery is not repeated");
     assert_eq!(h.triggers("ENG-1").await.len(), 1);
+    let (_, letters) = h.get("/v1/dead", VIEWER).await;
+    assert_eq!(letters, json!([]));
+    h.stop().await;
+}
+
+/// Row of an issue whose run a planner has begun.
+fn build_begun_row(ticket: &TicketKey) -> TicketRow {
+    let run = RunId::new(ticket.clone(), 5);
+    TicketRow {
+        cursor: 5,
+        pending: vec![PendingRun::new(run.clone(), Job::Answer, Lane::Talk)],
+        runs: vec![RunSummary {
+            id: run,
+            job: Job::Answer,
+            status: RunStatus::Parked {
+                waits_for: WaitCondition::Answer,
+            },
+            started_at: Timestamp::default(),
+            finished_at: None,
+            turns: 0,
+        }],
+        ..TicketRow::default()
+    }
+}
+
+#[tokio::test]
+async fn issue_that_left_ends_its_work_once() {
+    let forge = start_forge().await;
+    let made = forge.create_repository("acme/other", &[("a.txt", "a\n")]);
+    made.expect("repository");
+    let [moved, hidden, deleted, present] = [(); 4].map(|()| {
+        let opened = forge.open_issue_as("acme/shop", "mia", "Cart", "");
+        opened.expect("issue")
+    });
+    let transfer = |number| {
+        let transferred = forge.transfer_issue("acme/shop", number, "acme/other", "mia");
+        transferred.expect("transfer")
+    };
+    let to = format!("acme/other#{}", transfer(moved));
+    transfer(hidden);
+    forge.hide_transfer("acme/shop", hidden).expect("transferred");
+    forge.delete_issue("acme/shop", deleted, "mia").expect("issue");
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    let ticket_of = |number: u64| -> TicketKey {
+        let ticket = format!("github:acme/shop#{number}");
+        ticket.parse().expect("ticket")
+    };
+    for number in [moved, hidden, deleted, present] {
+        let ticket = ticket_of(number);
+        let rows = h.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+        let put = rows
+            .put(&ticket.to_string(), &build_begun_row(&ticket), None)
+            .await;
+        put.expect("row");
+    }
+    let triggers = async |number: u64| {
+        let found = h.queue.triggers().read_after(&ticket_of(number), 0).await;
+        let found = found.expect("triggers").into_iter();
+        found.map(|(_, trigger)| trigger.reason).collect::<Vec<_>>()
+    };
+    let departures = [
+        (moved, TicketDeparture::Transferred { to: Some(to) }),
+        (hidden, TicketDeparture::Transferred { to: None }),
+        (deleted, TicketDeparture::Deleted),
+    ];
+    for (number, departure) in &departures {
+        let found = async || Some(triggers(*number).await).filter(|found| !found.is_empty());
+        let found = poll_until("the departure", DEADLINE, found)
+            .await
+            .expect("trigger");
+        assert_eq!(found, [TriggerReason::TicketLeft(departure.clone())]);
+    }
+    // Further rounds read the issue that is still there, and find each departure once.
+    let path = format!("/issues/{present}");
+    let reads = || {
+        let requests = forge.requests().into_iter();
+        let reads = requests.filter(|request| request.path.ends_with(&path) && request.status < 400);
+        reads.count()
+    };
+    let before = reads();
+    let read = async || (reads() >= before + 2).then_some(());
+    poll_until("further rounds", DEADLINE, read).await.expect("reads");
+    for (number, _) in &departures {
+        assert_eq!(triggers(*number).await.len(), 1);
+    }
+    assert!(triggers(present).await.is_empty());
     let (_, letters) = h.get("/v1/dead", VIEWER).await;
     assert_eq!(letters, json!([]));
     h.stop().await;

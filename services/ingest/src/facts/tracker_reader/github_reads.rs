@@ -21,6 +21,19 @@ impl TrackerReader {
         Ok(failpoint::around("ingest.github.issues", read).await?)
     }
 
+    /// Checks that an issue is still at its place, and returns the `ETag` for the next check. Costs nothing of GitHub's
+    /// limit when it did not change since the `ETag`.
+    pub(crate) async fn issue_presence(
+        &self,
+        repository: &RepositoryName,
+        number: u64,
+        known: Option<&github::ETag>,
+    ) -> Result<Option<github::ETag>, ReadError> {
+        let issues = self.github.issues();
+        let read = issues.check_presence(repository, number, known);
+        Ok(failpoint::around("ingest.github.presence", read).await?)
+    }
+
     /// Lists the most recently changed discussions of a repository, latest change first.
     pub(crate) async fn changed_discussions(
         &self,

@@ -150,6 +150,25 @@ impl IssuePayload {
     }
 }
 
+/// Webhook of an issue that may report a move to another place.
+#[derive(Deserialize)]
+pub(crate) struct IssueMovePayload {
+    pub(crate) action: String,
+    pub(crate) issue: GithubHookIssue,
+    pub(crate) changes: Option<IssueMoveChanges>,
+    pub(crate) repository: GithubHookRepository,
+    pub(crate) sender: Option<GithubHookUser>,
+}
+
+/// Other place of a transferred issue: the new one at its former place, the former one at its new place.
+#[derive(Default, Deserialize)]
+pub(crate) struct IssueMoveChanges {
+    pub(crate) new_issue: Option<GithubHookIssue>,
+    pub(crate) new_repository: Option<GithubHookRepository>,
+    pub(crate) old_issue: Option<GithubHookIssue>,
+    pub(crate) old_repository: Option<GithubHookRepository>,
+}
+
 #[derive(Deserialize)]
 pub(crate) struct DiscussionPayload {
     pub(crate) action: String,

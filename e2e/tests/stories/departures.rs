@@ -1,0 +1,165 @@
+//! GitHub issues that are transferred or deleted while Journeyman works on them.
+
+use domain::{StopReason, TicketDeparture, TicketKey};
+use e2e::{Options, TestWorld};
+use testkit::{fixture, fixture::REPOSITORY, github::WRITER_LOGIN};
+
+use crate::{end_of, only_pull_request};
+
+const AGENT: &str = "journeyman-agent";
+const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
+const GATED: &str = "issues:\n  assignee: journeyman-agent\nagent:\n  approval: before_push\n";
+const OTHER: &str = "acme/other";
+
+fn poll_each_second() -> Vec<(&'static str, String)> {
+    vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())]
+}
+
+/// Starts a world with a second repository, and an issue that is assigned to Journeyman. Returns its number and ticket.
+async fn start_with_issue(options: Options) -> (TestWorld, u64, String) {
+    let world = TestWorld::start(options).await.unwrap();
+    world
+        .github
+        .create_repository(OTHER, &fixture::list_shop_files())
+        .unwrap();
+    let (title, body) = fixture::describe_shop_ticket();
+    let number = world
+        .github
+        .open_issue_as(REPOSITORY, "ada", title, body)
+        .unwrap();
+    world
+        .github
+        .assign_issue(REPOSITORY, number, AGENT, "rita")
+        .unwrap();
+    let ticket = format!("github:{REPOSITORY}#{number}");
+    (world, number, ticket)
+}
+
+fn list_our_comments(world: &TestWorld, number: u64) -> Vec<String> {
+    let comments = world.github.comments(REPOSITORY, number).into_iter();
+    let ours = comments.filter(|comment| comment.author == WRITER_LOGIN);
+    ours.map(|comment| comment.body).collect()
+}
+
+/// Waits for a comment of ours that contains `text`, on an issue or pull request.
+async fn await_our_comment(world: &TestWorld, number: u64, text: &str) -> String {
+    let found = async || {
+        let mut comments = list_our_comments(world, number).into_iter();
+        comments.find(|comment| comment.contains(text))
+    };
+    let found = world.until(&format!("a comment with {text:?}"), found).await;
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_our_comments(world, number)))
+}
+
+/// Checks that the ticket has this number of runs, and the pull request stays open with one comment about the
+/// departure.
+async fn check_pull_request(world: &TestWorld, ticket: &str, text: &str) {
+    let pull = only_pull_request(world);
+    await_our_comment(world, pull.number, text).await;
+    let pull = only_pull_request(world);
+    assert!(pull.open, "{pull:#?}");
+    let about = list_our_comments(world, pull.number);
+    let about = about.iter().filter(|comment| comment.contains(text));
+    assert_eq!(about.count(), 1);
+    let ticket: TicketKey = ticket.parse().unwrap();
+    let runs = world.client.runs().recent(Some(&ticket)).await.unwrap();
+    assert_eq!(runs.len(), 1, "{runs:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transferred_issue_ends_waiting_run() {
+    let (world, number, ticket) = start_with_issue(Options {
+        rules: GATED.to_owned(),
+        ..Options::default()
+    })
+    .await;
+    await_our_comment(&world, number, "/approve").await;
+    let to = world
+        .github
+        .transfer_issue(REPOSITORY, number, OTHER, "ada")
+        .unwrap();
+    let to = Some(format!("{OTHER}#{to}"));
+    assert_eq!(
+        end_of(&world, &ticket, 0).await,
+        StopReason::TicketLeft(TicketDeparture::Transferred { to })
+    );
+    assert!(world.github.pull_requests(REPOSITORY).is_empty());
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transferred_issue_starts_anew_elsewhere() {
+    let other = format!("repo:\n  owner: acme\n  name: other\n{RULES}");
+    let (world, number, ticket) = start_with_issue(Options {
+        rules: RULES.to_owned(),
+        more_rules: vec![("other.yaml", other)],
+        ..Options::default()
+    })
+    .await;
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    let to = world
+        .github
+        .transfer_issue(REPOSITORY, number, OTHER, "rita")
+        .unwrap();
+    check_pull_request(
+        &world,
+        &ticket,
+        &format!("The issue was transferred to `{OTHER}#{to}`"),
+    )
+    .await;
+    // The assignment moves with the issue, so it asks for work at the new place.
+    world.run(&format!("github:{OTHER}#{to}"), 0).await.unwrap();
+    check_pull_request(&world, &ticket, "This pull request stays open.").await;
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_find_transfer_during_run() {
+    let (world, number, ticket) = start_with_issue(Options {
+        rules: GATED.to_owned(),
+        settings: poll_each_second(),
+        no_webhooks: true,
+        ..Options::default()
+    })
+    .await;
+    await_our_comment(&world, number, "/approve").await;
+    let to = world
+        .github
+        .transfer_issue(REPOSITORY, number, OTHER, "ada")
+        .unwrap();
+    let to = Some(format!("{OTHER}#{to}"));
+    assert_eq!(
+        end_of(&world, &ticket, 0).await,
+        StopReason::TicketLeft(TicketDeparture::Transferred { to })
+    );
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_find_deletion_after_delivery() {
+    let (world, number, ticket) = start_with_issue(Options {
+        rules: RULES.to_owned(),
+        settings: poll_each_second(),
+        no_webhooks: true,
+        ..Options::default()
+    })
+    .await;
+    assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
+    world.github.delete_issue(REPOSITORY, number, "ada").unwrap();
+    check_pull_request(&world, &ticket, "The issue was deleted").await;
+    let count = |part: &str, is_wanted: fn(u16) -> bool| {
+        let requests = world.github.requests().into_iter();
+        let found = requests.filter(|request| request.path.contains(part) && is_wanted(request.status));
+        found.count()
+    };
+    let path = format!("/issues/{number}");
+    let (reads, before) = (count(&path, |status| status == 410), count("/pulls?", |_| true));
+    let polled = async || (count("/pulls?", |_| true) >= before + 3).then_some(());
+    world.until("further rounds", polled).await.unwrap();
+    assert_eq!(
+        count(&path, |status| status == 410),
+        reads,
+        "nothing reads it any more"
+    );
+    world.stop().await.unwrap();
+}
