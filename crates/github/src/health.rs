@@ -1,7 +1,7 @@
 //! Snapshots of pull requests: everything that can keep one from being merged, in a bounded set of conditional
 //! requests.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
     BaseCondition, BaseRequirements, BaseTip, CheckResult, CommitId, HeadChecks, ObservedCheck,
@@ -10,16 +10,17 @@ use domain::{
 use serde_json::json;
 
 use crate::{
-    CheckReader, CommitCheck, CommitRun, Error, PullRequest, PullRequestReview, PullRequestState,
+    CheckReader, CommitCheck, CommitRun, Error, HeadState, PullRequest, PullRequestReview, PullRequestState,
     ReviewVerdict,
     branch_rules::{fetch_branch_rules, none_if_hidden},
     client::{GitHubClient, GitHubClients, percent_encode},
     permissions::AccessKind,
-    wire::{WireDistance, WirePullRequest, WireQueueData, WireReview, WireVerifiedCommit},
+    wire::{WireDistance, WireOpenHeads, WirePullRequest, WireQueueData, WireReview, WireVerifiedCommit},
 };
 
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
+const MAX_HEAD_PAGES: usize = 10;
 
 // The entry in the merge queue, the last removal from it with the time of the head commit, and the first 100 threads.
 const QUEUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
@@ -29,6 +30,15 @@ const QUEUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     ... on RemovedFromMergeQueueEvent { reason createdAt beforeCommit { oid } } } } \
     commits(last: 1) { nodes { commit { committedDate } } } \
     reviewThreads(first: 100) { nodes { isResolved } } } } }";
+
+// Open pull requests, the newest first, with what their REST listing does not show. Suites contain the workflow runs that
+// wait for an approval, which have no check run.
+const OPEN_HEADS: &str = "query($owner: String!, $name: String!, $after: String) { \
+    repository(owner: $owner, name: $name) { pullRequests(states: OPEN, first: 100, after: $after, \
+    orderBy: {field: CREATED_AT, direction: DESC}) { pageInfo { hasNextPage endCursor } nodes { number headRefOid \
+    isInMergeQueue mergeable mergeStateStatus commits(last: 1) { nodes { commit { \
+    statusCheckRollup { contexts { checkRunCountsByState { state count } statusContextCountsByState { state count } } } \
+    checkSuites(first: 20) { totalCount nodes { status conclusion } } } } } } } } }";
 
 /// Parts of a snapshot that cost a request of their own and are not always needed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -112,6 +122,39 @@ impl HealthReader {
             parts.reviews.open_threads = open;
         }
         Ok(build_snapshot(pull, status, parts))
+    }
+
+    /// Lists the states of the heads of these open pull requests, with a request for 100 open ones. Searches the 1,000
+    /// newest. `None` where the server or our account lacks a part of the query.
+    ///
+    /// # Errors
+    /// [`Error`] when GitHub cannot be read.
+    pub async fn open_heads(
+        &self,
+        repository: &RepositoryName,
+        numbers: &BTreeSet<u64>,
+    ) -> Result<Option<BTreeMap<u64, HeadState>>, Error> {
+        let client = self.clients.of(repository)?;
+        let (mut found, mut after) = (BTreeMap::new(), None::<String>);
+        for _ in 0..MAX_HEAD_PAGES {
+            let variables = json!({ "after": after });
+            let queried = client
+                .query(repository, AccessKind::Look, OPEN_HEADS, variables)
+                .await;
+            let Some(data) = none_if_hidden(queried)? else {
+                return Ok(None);
+            };
+            let data: WireOpenHeads = serde_json::from_value(data).map_err(|error| Error::Malformed {
+                detail: format!("the open pull requests: {:?} error", error.classify()),
+            })?;
+            let (heads, next) = data.into_parts();
+            found.extend(heads.into_iter().filter(|(number, _)| numbers.contains(number)));
+            if next.is_none() || found.len() == numbers.len() {
+                break;
+            }
+            after = next;
+        }
+        Ok(Some(found))
     }
 }
 

@@ -1,8 +1,10 @@
 //! Snapshots of pull requests, and updates of their branches.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use domain::{BaseCondition, CheckResult, CommitId, MergeState, PullRequestStatus, RemovalReason};
-use github::{BranchUpdate, Error, SnapshotScope};
-use testkit::github::{BranchRuleset, RulesetCondition, RunConclusion};
+use github::{BranchUpdate, Error, HeadState, SnapshotScope};
+use testkit::github::{BranchRuleset, HeldRunState, RulesetCondition, RunConclusion};
 
 use crate::against_github::{build_shop_name, start_hub};
 
@@ -204,5 +206,70 @@ async fn conflict_is_a_state_of_its_own() {
         .await
         .unwrap();
     assert_eq!(snapshot.merge, MergeState::Conflicting);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn open_heads_show_changes_without_update() {
+    let hub = start_hub().await;
+    let (first, second) = (hub.draft("feat/x").await, hub.draft("feat/y").await);
+    let name = build_shop_name();
+    let numbers = BTreeSet::from([first.number, second.number]);
+    let list = async || {
+        let health = hub.reader.health();
+        health.open_heads(&name, &numbers).await.unwrap().unwrap()
+    };
+    let before = list().await;
+    assert_eq!(before.keys().copied().collect::<BTreeSet<_>>(), numbers);
+    assert_eq!(before[&first.number].head, first.head);
+    assert_eq!(list().await, before, "nothing changed");
+    let assert_only_first_changed = |now: &BTreeMap<u64, HeadState>, earlier: &BTreeMap<u64, HeadState>| {
+        assert_ne!(now[&first.number], earlier[&first.number]);
+        assert_eq!(now[&second.number], earlier[&second.number]);
+    };
+
+    // A run that waits for an approval has no check run.
+    let head = first.head.as_str();
+    hub.hub
+        .hold_run("acme/shop", head, "ci", HeldRunState::ActionRequired)
+        .unwrap();
+    let held = list().await;
+    assert_only_first_changed(&held, &before);
+    let red = [("test", RunConclusion::Failure, "")];
+    hub.hub.run_checks("acme/shop", head, &red).unwrap();
+    let checked = list().await;
+    assert_only_first_changed(&checked, &held);
+    hub.hub
+        .set_mergeability_computed("acme/shop", first.number, false)
+        .unwrap();
+    assert_eq!(list().await[&first.number].merge, None);
+    hub.hub.close("acme/shop", first.number, "rita").unwrap();
+    let open: Vec<u64> = list().await.into_keys().collect();
+    assert_eq!(open, [second.number]);
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn open_heads_are_listed_by_hundreds() {
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let mut numbers = BTreeSet::new();
+    for number in 0..101 {
+        let branch = format!("feat/{number}");
+        hub.branch(&branch);
+        let opened = hub.hub.open_pull_request_as("acme/shop", "mia", &branch, "x", "");
+        numbers.insert(opened.unwrap());
+    }
+    let list = async |numbers: &BTreeSet<u64>| {
+        let count = || hub.hub.count_requests(|request| request.path == "/graphql");
+        let before = count();
+        let found = hub.reader.health().open_heads(&name, numbers).await.unwrap();
+        let found: BTreeSet<u64> = found.unwrap().into_keys().collect();
+        assert_eq!(found, *numbers);
+        count() - before
+    };
+    assert_eq!(list(&numbers).await, 2);
+    let newest = numbers.last().copied().into_iter().collect();
+    assert_eq!(list(&newest).await, 1, "the first page has it");
     hub.assert_clean();
 }

@@ -91,6 +91,16 @@ impl RepositoryRecord {
         }))
     }
 
+    /// Renders the check suites of a commit's runs that have not begun, for GraphQL.
+    pub(super) fn held_suites_graphql(&self, sha: &str) -> Vec<Value> {
+        let held = self.held_runs.iter().filter(|run| run.sha == sha);
+        let suites = held.map(|run| {
+            let (status, conclusion) = run.state.words();
+            json!({"status": status.to_uppercase(), "conclusion": conclusion.map(str::to_uppercase)})
+        });
+        suites.collect()
+    }
+
     fn run_json(&self, run: u64, url: &str) -> Option<Value> {
         let mut checks = self.checks.iter().filter(|check| check.suite == run);
         // A suite without checks is not a run.

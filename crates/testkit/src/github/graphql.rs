@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
 use super::rest::{JsonBody, RestAnswer};
-use super::{attachments, blame, discussions, issues, merge_queue, projects};
+use super::{attachments, blame, discussions, issues, merge_queue, open_heads, projects};
 use crate::http::render_json_answer;
 
 // Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
@@ -56,6 +56,10 @@ pub(super) async fn answer_graphql(
     if body.query.contains("viewer") {
         let viewer = json!({"data": {"viewer": {"login": caller.login()}}});
         return Ok(render_json_answer(StatusCode::OK, viewer));
+    }
+    if body.query.contains("statusCheckRollup") {
+        let (query, variables) = (&body.query, &body.variables);
+        return Ok(open_heads::answer_heads_query(&hub, &caller, query, variables));
     }
     if body.query.contains("refUpdateRule") {
         return Ok(answer_branch_rule_query(&hub, &caller, &body.variables));

@@ -25,6 +25,7 @@ mod issues_rest;
 mod lfs;
 mod locks;
 mod merge_queue;
+mod open_heads;
 mod projects;
 mod pull_edits;
 mod pulls;
