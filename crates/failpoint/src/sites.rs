@@ -23,6 +23,7 @@ pub const SITES: &[&str] = &[
     "ingest.github.discussion",
     "ingest.github.discussions",
     "ingest.github.files",
+    "ingest.github.heads",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.issue",

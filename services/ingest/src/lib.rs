@@ -24,9 +24,11 @@ pub use config::{Config, SecretList, Settings};
 pub use facts::attachments::AttachmentSettings;
 pub use loops::IngestMode;
 pub use poll::{
-    check_schedule::{CHECKS_AN_HOUR, ReadAllowance, TrackedPullRequest},
+    check_schedule::{ReadAllowance, TrackedPullRequest},
     command_rounds::CommandRounds,
     context::OVERLAP_MS,
     dry_round::{DryRound, run_dry_round},
+    head_listing::HEAD_LISTINGS_AN_HOUR,
+    health::STEADY_ASSESSMENTS_AN_HOUR,
 };
 pub use service::IngestApp;

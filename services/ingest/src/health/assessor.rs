@@ -29,6 +29,19 @@ pub(crate) struct AssessmentOutcome {
     pub(crate) step: Option<EventOutcome>,
     /// True while GitHub computes whether the pull request can be merged.
     pub(crate) is_computing: bool,
+    /// Time from which another assessment may decide otherwise although nothing changes; absent without such a time.
+    pub(crate) again_at: Option<Timestamp>,
+}
+
+impl AssessmentOutcome {
+    /// End of the assessments of a pull request.
+    const fn last(step: Option<EventOutcome>) -> Self {
+        Self {
+            step,
+            is_computing: false,
+            again_at: None,
+        }
+    }
 }
 
 /// Assesses a pull request by its place; `None` when it is not an open one of ours.
@@ -77,10 +90,7 @@ pub(crate) async fn assess_record(
         Err(ReadError::Transferred(moved)) => {
             let end = router.end_transferred(moved, source).await?;
             store::remove_health(&router.queue, &ours.repository, ours.number).await?;
-            return Ok(AssessmentOutcome {
-                step: Some(end),
-                is_computing: false,
-            });
+            return Ok(AssessmentOutcome::last(Some(end)));
         }
         read => read?,
     };
@@ -88,10 +98,7 @@ pub(crate) async fn assess_record(
     let assessment = assess(&snapshot, &build_rules(rules, router.patience), &memory, now);
     if matches!(assessment.state, HealthState::Merged | HealthState::Closed) {
         store::remove_health(&router.queue, &ours.repository, ours.number).await?;
-        return Ok(AssessmentOutcome {
-            step: None,
-            is_computing: false,
-        });
+        return Ok(AssessmentOutcome::last(None));
     }
     let step = match &assessment.step {
         Some(step) => {
@@ -99,6 +106,17 @@ pub(crate) async fn assess_record(
             take_step(router, record, &snapshot, step, since, source).await?
         }
         None => None,
+    };
+    let is_computing = snapshot.merge == MergeState::Unknown;
+    let has_waiting_step = assessment.step.is_some() && step.is_none();
+    let again_at = match &assessment.state {
+        _ if is_computing || has_waiting_step => Some(now),
+        HealthState::Waiting { until, .. } => Some(*until),
+        HealthState::Blocked { .. }
+        | HealthState::Queued { .. }
+        | HealthState::Merged
+        | HealthState::Closed
+        | HealthState::Ready => None,
     };
     // A step that was not appended, for example for a skip label, is decided again at the next assessment.
     let result = match &step {
@@ -117,7 +135,8 @@ pub(crate) async fn assess_record(
     store::write_health(&router.queue, &assessed, revision).await?;
     Ok(AssessmentOutcome {
         step,
-        is_computing: snapshot.merge == MergeState::Unknown,
+        is_computing,
+        again_at,
     })
 }
 

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use domain::{CommitId, Timestamp};
+use github::HeadState;
 use tokio::time::Instant;
 
 // Longest first wait between two reads of the checks of a head. A shorter poll interval shortens it.
@@ -13,37 +14,64 @@ const LONGEST_WAIT: Duration = Duration::from_secs(30 * 60);
 // Settled checks are read rarely, because only a rerun changes them.
 const SETTLED_WAIT: Duration = Duration::from_secs(6 * 60 * 60);
 
-/// Pull requests whose checks are read per hour, at three requests each.
-pub const CHECKS_AN_HOUR: f64 = 150.0;
+// Pull requests whose checks are read per hour, at three requests each.
+const CHECKS_AN_HOUR: f64 = 150.0;
 // Burst limit of the allowance.
 const CHECKS_AT_ONCE: f64 = 20.0;
 
-/// Token bucket for reads of checks, refilled over time.
+/// Token bucket for reads of pull requests, refilled over time.
 #[derive(Debug)]
 pub struct ReadAllowance {
     left: f64,
     filled: Instant,
+    an_hour: f64,
+    at_once: f64,
 }
 
 impl ReadAllowance {
-    /// Creates a full allowance.
+    /// Creates a full allowance for reads of checks.
     pub const fn new(now: Instant) -> Self {
+        Self::with_rate(CHECKS_AN_HOUR, CHECKS_AT_ONCE, now)
+    }
+
+    /// Creates a full allowance for a number of reads in an hour and at once.
+    pub(crate) const fn with_rate(an_hour: f64, at_once: f64, now: Instant) -> Self {
         Self {
-            left: CHECKS_AT_ONCE,
+            left: at_once,
             filled: now,
+            an_hour,
+            at_once,
         }
     }
 
     /// Takes one read from the allowance; false when it is exhausted.
     pub fn spend(&mut self, now: Instant) -> bool {
-        let filled = now.duration_since(self.filled).as_secs_f64() * CHECKS_AN_HOUR / 3600.0;
-        (self.left, self.filled) = ((self.left + filled).min(CHECKS_AT_ONCE), now);
+        let filled = now.duration_since(self.filled).as_secs_f64() * self.an_hour / 3600.0;
+        (self.left, self.filled) = ((self.left + filled).min(self.at_once), now);
         let is_enough = self.left >= 1.0;
         if is_enough {
             self.left -= 1.0;
         }
         is_enough
     }
+}
+
+/// State of a head as the last listings of heads show it.
+#[derive(Debug)]
+struct ShownHead {
+    state: HeadState,
+    seen: ListedHead,
+    /// End of the time for which the last listing counts.
+    end: Instant,
+}
+
+/// Time since which listings of heads show the present state of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ListedHead {
+    /// First listing with this state.
+    pub(crate) since: Instant,
+    /// True when an earlier listing had another state.
+    pub(crate) has_changed: bool,
 }
 
 /// Open pull request of ours with its polling state.
@@ -57,6 +85,12 @@ pub struct TrackedPullRequest {
     due: Instant,
     /// Time at which a read decides, although nothing changes outside until then; absent without such a time.
     settles_at: Option<Instant>,
+    /// Earliest time at which a read decides about a settling time or the absence of checks.
+    decides_at: Option<Instant>,
+    /// Start of the last read of its checks that succeeded.
+    read_at: Option<Instant>,
+    /// State of its head in the listings of heads; absent without one.
+    shown: Option<ShownHead>,
     first_wait: Duration,
     wait: Duration,
 }
@@ -71,6 +105,9 @@ impl TrackedPullRequest {
             since: now,
             due: now,
             settles_at: None,
+            decides_at: None,
+            read_at: None,
+            shown: None,
             first_wait,
             wait: first_wait,
         }
@@ -89,9 +126,47 @@ impl TrackedPullRequest {
         self.due
     }
 
-    /// Moves the next read to `end` if it is later.
-    pub(crate) fn due_by(&mut self, end: Instant) {
+    /// Schedules a read that decides at `end`, if no earlier one is due.
+    fn due_by(&mut self, end: Instant) {
         self.due = self.due.min(end);
+        self.decides_at = Some(self.decides_at.map_or(end, |known| known.min(end)));
+    }
+
+    /// Records a read of its checks that succeeded, by its start.
+    pub(crate) const fn was_read(&mut self, at: Instant) {
+        self.read_at = Some(at);
+    }
+
+    /// Records the state of its head in a listing that counts until `end`. A changed head is due at once. One whose checks
+    /// were read in this state waits for a change or a decision, as long as listings follow.
+    pub(crate) fn shows(&mut self, state: HeadState, end: Instant, now: Instant) {
+        let earlier = self.shown.take();
+        let state = match &earlier {
+            Some(earlier) => state.completed_by(&earlier.state),
+            None => state,
+        };
+        let has_changed = earlier.as_ref().is_some_and(|earlier| earlier.state != state);
+        let seen = match earlier.filter(|_| !has_changed) {
+            Some(earlier) => earlier.seen,
+            None => ListedHead {
+                since: now,
+                has_changed,
+            },
+        };
+        self.shown = Some(ShownHead { state, seen, end });
+        if has_changed {
+            (self.due, self.wait) = (self.due.min(now), self.first_wait);
+        } else if self.read_at.is_some_and(|at| at > seen.since) {
+            let next = self.decides_at.map_or(end, |decides| decides.min(end));
+            self.due = self.due.max(next);
+        }
+    }
+
+    /// Present state of its head in the listings; `None` without a listing that counts.
+    pub(crate) fn listed_head(&self, now: Instant) -> Option<ListedHead> {
+        let shown = self.shown.as_ref()?;
+        let counts = now < shown.end && self.head.as_ref() == Some(&shown.state.head);
+        counts.then_some(shown.seen)
     }
 
     /// Time at which a read decides, although nothing changes outside until then.
@@ -112,7 +187,7 @@ impl TrackedPullRequest {
 
     /// Schedules the next read. The wait doubles each time while the checks are incomplete.
     pub fn looked(&mut self, is_settled: bool, now: Instant) {
-        self.settles_at = None;
+        (self.settles_at, self.decides_at) = (None, None);
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
         self.due = now + wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
@@ -211,6 +286,58 @@ mod tests {
         assert_eq!((tracked.settles_at(), tracked.due()), (Some(end), end));
         tracked.looked(false, end);
         assert_eq!(tracked.settles_at(), None);
+    }
+
+    fn build_head_state(checks: u64) -> HeadState {
+        HeadState {
+            head: "a".repeat(40).parse().unwrap(),
+            is_queued: false,
+            merge: None,
+            checks: [("run SUCCESS".to_owned(), checks)].into(),
+        }
+    }
+
+    #[test]
+    fn listed_head_is_read_after_change() {
+        let start = Instant::now();
+        let minute = |minutes: u64| start + Duration::from_secs(60 * minutes);
+        let listed = |since, has_changed| ListedHead { since, has_changed };
+        let head = "a".repeat(40).parse().unwrap();
+        let mut tracked = TrackedPullRequest::new(Some(head), FIRST_WAIT, minute(0));
+        tracked.shows(build_head_state(1), minute(10), minute(0));
+        assert_eq!(tracked.due(), minute(0), "its checks were never read");
+        // A failed read is retried at its own time.
+        tracked.looked(false, minute(1));
+        tracked.shows(build_head_state(1), minute(15), minute(5));
+        assert!(tracked.due() < minute(5));
+        tracked.looked(false, minute(6));
+        tracked.was_read(minute(6));
+        for minutes in (10..60).step_by(5) {
+            tracked.shows(build_head_state(1), minute(minutes + 10), minute(minutes));
+            assert_eq!(tracked.due(), minute(minutes + 10));
+            assert_eq!(
+                tracked.listed_head(minute(minutes)),
+                Some(listed(minute(0), false))
+            );
+        }
+        assert_eq!(tracked.listed_head(minute(65)), None, "the listings ended");
+        tracked.shows(build_head_state(2), minute(75), minute(65));
+        assert_eq!(tracked.due(), minute(65));
+        assert_eq!(tracked.listed_head(minute(66)), Some(listed(minute(65), true)));
+    }
+
+    #[test]
+    fn listed_head_is_read_for_decision() {
+        let start = Instant::now();
+        let second = |seconds: u64| start + Duration::from_secs(seconds);
+        let head = "a".repeat(40).parse().unwrap();
+        let mut tracked = TrackedPullRequest::new(Some(head), FIRST_WAIT, start);
+        tracked.shows(build_head_state(0), second(600), start);
+        tracked.looked(false, second(1));
+        tracked.was_read(second(1));
+        assert!(!tracked.is_silent_for(Duration::from_secs(600), second(1)));
+        tracked.shows(build_head_state(0), second(900), second(300));
+        assert_eq!(tracked.due(), second(600));
     }
 
     #[test]

@@ -7,6 +7,7 @@ pub(crate) mod delivery_log;
 pub(crate) mod departures;
 pub(crate) mod discussions;
 pub(crate) mod dry_round;
+pub(crate) mod head_listing;
 pub(crate) mod health;
 pub(crate) mod issues;
 pub(crate) mod memory;

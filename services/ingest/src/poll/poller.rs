@@ -113,8 +113,9 @@ impl TrackerPoller {
             .await;
         // An assessment stores its result, which a dry run does not.
         if !self.context.is_dry_run() {
-            let open = self.pull_requests.open();
-            let assessed = Box::pin(self.health.assess(&self.context.router, &open)).await;
+            let (open, router) = (self.pull_requests.open(), &self.context.router);
+            let listed = self.pull_requests.listed_heads(router);
+            let assessed = Box::pin(self.health.assess(router, &open, &listed)).await;
             self.add(assessed, "github");
         }
     }

@@ -1,8 +1,8 @@
 //! Polls of our open pull requests: one conditional listing for each repository, and the checks of a few.
 //!
 //! The listing costs nothing of GitHub's limit while nothing changed. Checks change without their pull request, so the
-//! poller reads them one pull request after another, within an allowance that is independent of their number. Webhooks
-//! and GitHub's delivery log need none of this.
+//! poller reads them one pull request after another, within an allowance that is independent of their number. Where we
+//! have many, a listing of heads shows which ones changed. Webhooks and GitHub's delivery log need none of this.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -10,10 +10,10 @@ use std::{
 };
 
 use domain::{
-    CiRequired, PullRequestRecord, PullRequestStatus, RepositoryName, TicketKey, Timestamp, TriggerChannel,
-    cause::format_error_chain,
+    BaseUpdateRule, CiRequired, PullRequestRecord, PullRequestStatus, RepositoryName, TicketKey, Timestamp,
+    TriggerChannel, cause::format_error_chain,
 };
-use github::{ETag, PullRequest, PullRequestPoll};
+use github::{ETag, HeadState, PullRequest, PullRequestPoll};
 use queue::TableRevision;
 use tokio::time::Instant;
 
@@ -23,8 +23,9 @@ use crate::{
         closed::{CloseEvent, is_closed},
     },
     poll::{
-        check_schedule::{ReadAllowance, TrackedPullRequest},
+        check_schedule::{ListedHead, ReadAllowance, TrackedPullRequest},
         context::PollContext,
+        head_listing::HeadListings,
         pull_request_events::{
             PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
         },
@@ -49,6 +50,7 @@ pub(crate) struct OpenPullRequests {
     /// Time that checks may run before a comment on the ticket.
     pending: Duration,
     allowance: ReadAllowance,
+    listings: HeadListings,
     /// Pull requests recorded since the last round. A listing since the last round does not contain one that ended
     /// before its record was written.
     recorded: BTreeSet<PullRequestPlace>,
@@ -66,6 +68,7 @@ impl OpenPullRequests {
             settle,
             pending,
             allowance: ReadAllowance::new(Instant::now()),
+            listings: HeadListings::new(interval),
             recorded: BTreeSet::new(),
             rests_until: None,
         }
@@ -75,6 +78,20 @@ impl OpenPullRequests {
     pub(crate) fn open(&self) -> Vec<(PullRequestPlace, Option<Timestamp>)> {
         let open = self.open.iter();
         open.map(|(place, tracked)| (place.clone(), tracked.looks.updated()))
+            .collect()
+    }
+
+    /// Open pull requests whose heads are in a listing that counts.
+    pub(crate) fn listed_heads(&self, router: &EventRouter) -> BTreeMap<PullRequestPlace, ListedHead> {
+        let (book, now) = (router.rules.book(), Instant::now());
+        // No listing shows the commits of a base branch that requires no current heads.
+        let follows_base = |(repository, _): &PullRequestPlace| {
+            let rules = book.for_repository(repository);
+            rules.is_some_and(|rules| rules.pull_request.update_base == BaseUpdateRule::Always)
+        };
+        let shown = self.open.iter().filter(|(place, _)| !follows_base(place));
+        shown
+            .filter_map(|(place, tracked)| Some((place.clone(), tracked.listed_head(now)?)))
             .collect()
     }
 
@@ -112,7 +129,40 @@ impl OpenPullRequests {
                 }
             }
         }
+        // A dry run is a single round, which has nothing to compare a listing with.
+        if !context.is_dry_run() {
+            self.list_heads(&context.router).await;
+        }
         recovered + self.poll_checks(&context.router).await
+    }
+
+    /// Lists the heads of repositories with many of our pull requests, to find those that need a read.
+    async fn list_heads(&mut self, router: &EventRouter) {
+        for (repository, numbers) in self.listings.take_due(self.open.keys(), Instant::now()) {
+            match router.outside.open_heads(&repository, &numbers).await {
+                Ok(Some(heads)) => self.show_heads(&repository, heads),
+                // Without the listing, each pull request is read at its own time.
+                Ok(None) => tracing::debug!(%repository, "the heads of pull requests cannot be listed"),
+                // The limit of GraphQL is separate: the other polls continue.
+                Err(error) => {
+                    let failure = EventFailure::from(error);
+                    tracing::warn!(%repository, error = %format_error_chain(&failure), "heads of pull requests not listed");
+                    if failure.is_limit() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    fn show_heads(&mut self, repository: &RepositoryName, heads: BTreeMap<u64, HeadState>) {
+        let now = Instant::now();
+        let end = self.listings.end_of(now);
+        for (number, state) in heads {
+            if let Some(tracked) = self.open.get_mut(&(repository.clone(), number)) {
+                tracked.shows(state, end, now);
+            }
+        }
     }
 
     fn rests(&mut self, failure: &EventFailure) -> bool {
@@ -360,8 +410,14 @@ impl OpenPullRequests {
             if !self.allowance.spend(Instant::now()) {
                 break;
             }
+            let at = Instant::now();
             match self.checks_of(router, &place).await {
-                Ok(found) => recovered += found,
+                Ok(found) => {
+                    recovered += found;
+                    if let Some(tracked) = self.open.get_mut(&place) {
+                        tracked.was_read(at);
+                    }
+                }
                 Err(failure) => {
                     let (repository, number) = &place;
                     tracing::warn!(

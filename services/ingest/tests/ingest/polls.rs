@@ -345,6 +345,35 @@ async fn start_forge_with_pulls(count: u64) -> (FakeGitHub, Vec<domain::BranchRe
     (forge, ours)
 }
 
+#[tokio::test]
+async fn changed_checks_among_many_are_found() {
+    // One more than the assessments of an interval cover.
+    let (forge, ours) = start_forge_with_pulls(13).await;
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    for record in &ours {
+        h.keep(record).await;
+    }
+    let listings = || count_calls(&forge, "statusCheckRollup", |request| request.status == 200);
+    let listed = async || (listings() > 0).then_some(());
+    poll_until("a listing of heads", DEADLINE, listed)
+        .await
+        .expect("listing");
+    let red = [("test", github::RunConclusion::Failure, "")];
+    forge
+        .run_checks("acme/shop", ours[6].head.as_str(), &red)
+        .expect("checks");
+    let found = h.trigger("ENG-7").await;
+    assert!(
+        matches!(
+            found.reason,
+            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(_))
+        ),
+        "{found:?}"
+    );
+    assert!(listings() > 1, "the second one shows the change");
+    h.stop().await;
+}
+
 /// Checks that the end of our pull request 2 is found although the pull requests of these dead letters are unreadable.
 async fn check_close_is_found(h: &Harness, unreadable: &[&str]) {
     let closed = h.trigger("ENG-2").await;

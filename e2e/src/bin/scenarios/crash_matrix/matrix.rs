@@ -31,6 +31,7 @@ const READS: &[&str] = &[
     "ingest.github.discussion",
     "ingest.github.discussions",
     "ingest.github.files",
+    "ingest.github.heads",
     "ingest.github.hook_deliveries",
     "ingest.github.hook_payload",
     "ingest.github.issue",
@@ -80,7 +81,7 @@ const READS: &[&str] = &[
 // Sites that the stories need not pass, because separate tests cover them.
 //
 // They read for lost commands, moved tickets, GitHub issues, attachments of GitHub and of comments, lists of tickets,
-// reviews of others' pull requests and the approval gate. Others read Git LFS, call MCP servers and fetch a large
+// reviews of others' pull requests, many open pull requests and the approval gate. Others read Git LFS, call MCP servers and fetch a large
 // repository in steps. The rest summarizes a long conversation, and corrects a comment that exists twice because of
 // lagging lists.
 const UNPLAYED: &[&str] = &[
@@ -91,6 +92,7 @@ const UNPLAYED: &[&str] = &[
     "ingest.github.commits",
     "ingest.github.discussion",
     "ingest.github.discussions",
+    "ingest.github.heads",
     "ingest.github.issue",
     "ingest.github.issues",
     "ingest.github.list",

@@ -1,6 +1,9 @@
 //! Reads of GitHub.
 
-use std::time::Duration;
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
 
 use domain::{CommitId, InstanceName, RepositoryName, TicketKey, Timestamp, cause::format_error_chain};
 
@@ -278,6 +281,17 @@ impl TrackerReader {
     ) -> Result<domain::PullRequestSnapshot, ReadError> {
         let read = Box::pin(self.github.health().snapshot(repository, number, scope));
         Ok(failpoint::around("ingest.github.snapshot", read).await?)
+    }
+
+    /// Lists the states of the heads of these open pull requests; `None` where GitHub or our account lacks a part of the
+    /// query.
+    pub(crate) async fn open_heads(
+        &self,
+        repository: &RepositoryName,
+        numbers: &BTreeSet<u64>,
+    ) -> Result<Option<BTreeMap<u64, github::HeadState>>, ReadError> {
+        let read = self.github.health().open_heads(repository, numbers);
+        Ok(failpoint::around("ingest.github.heads", read).await?)
     }
 
     pub(crate) async fn branch_checks(
