@@ -31,6 +31,11 @@ pub(crate) trait EffectSteps: Send + Sync {
         true
     }
 
+    /// Returns true if the effect writes nothing outside, so that its row needs no attempt.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// Returns the result if the effect is already done. Effects whose repetition changes nothing keep the default.
     async fn find_result(&self) -> Result<Option<Self::Receipt>, EffectError> {
         Ok(None)
@@ -117,8 +122,11 @@ where
         });
     }
     // The attempt is recorded before the write: after a crash in between, the next performer searches for its
-    // result.
-    row.attempt(&mut intent, bootstrap::read_wall_clock()).await?;
+    // result. A performer that lost the row stops here.
+    let writes = !effect.only_reads();
+    if writes {
+        row.attempt(&mut intent, bootstrap::read_wall_clock()).await?;
+    }
     match failpoint::around_kind("reporter.effect.create", effect.name(), effect.create()).await {
         Ok(receipts) => match row.settle(intent, receipts.clone()).await {
             Ok(()) => Ok(SettledEffect {
@@ -135,10 +143,11 @@ where
         // The write may have happened, so its attempt stays in the row.
         Err(trouble @ (EffectError::Unknown(_) | EffectError::Ledger(_))) => Err(trouble),
         // The failure is certain, so no later try has to search for a result.
-        Err(trouble) => {
+        Err(trouble) if writes => {
             row.withdraw(intent).await?;
             Err(trouble)
         }
+        Err(trouble) => Err(trouble),
     }
 }
 
@@ -186,6 +195,89 @@ mod tests {
         async fn create(&self) -> Result<u32, EffectError> {
             self.writes.fetch_add(1, Ordering::Relaxed);
             Err(EffectError::Unknown(String::new()))
+        }
+    }
+
+    /// Row that counts its writes.
+    #[derive(Default)]
+    struct CountedRow {
+        row: MemoryEffectRow<u32>,
+        writes: AtomicU32,
+    }
+
+    impl CountedRow {
+        fn count(&self) {
+            self.writes.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[async_trait]
+    impl EffectRow for CountedRow {
+        type Receipt = u32;
+        type Intent = ();
+
+        async fn claim(&self) -> Result<EffectClaim<(), u32>, ledger::Error> {
+            self.row.claim().await
+        }
+
+        fn open_since(&self, (): &()) -> Option<Timestamp> {
+            None
+        }
+
+        async fn attempt(&self, (): &mut (), _: Timestamp) -> Result<(), ledger::Error> {
+            self.count();
+            Ok(())
+        }
+
+        async fn withdraw(&self, (): ()) -> Result<(), ledger::Error> {
+            self.count();
+            Ok(())
+        }
+
+        async fn settle(&self, (): (), receipt: u32) -> Result<(), ledger::Error> {
+            self.count();
+            self.row.settle((), receipt).await
+        }
+    }
+
+    /// Effect that succeeds, unless it is refused.
+    struct SimpleEffect {
+        reads: bool,
+        is_refused: bool,
+    }
+
+    #[async_trait]
+    impl EffectSteps for SimpleEffect {
+        type Receipt = u32;
+
+        fn name(&self) -> &'static str {
+            "simple"
+        }
+
+        fn only_reads(&self) -> bool {
+            self.reads
+        }
+
+        async fn create(&self) -> Result<u32, EffectError> {
+            match self.is_refused {
+                true => Err(EffectError::Failed(String::new())),
+                false => Ok(1),
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn reading_effect_records_its_receipt_alone() {
+        for (reads, is_refused, writes) in [
+            (false, false, 2),
+            (false, true, 2),
+            (true, false, 1),
+            (true, true, 0),
+        ] {
+            let (effect, row) = (SimpleEffect { reads, is_refused }, CountedRow::default());
+            let performed = perform_effect(&effect, &row, &AttemptSearch::Once).await;
+            assert_eq!(performed.is_err(), is_refused);
+            assert_eq!(row.writes.load(Ordering::Relaxed), writes, "{reads} {is_refused}");
         }
     }
 

@@ -247,6 +247,10 @@ impl EffectSteps for ReportedEffect<'_> {
         self.effect.absorbs_repetition()
     }
 
+    fn only_reads(&self) -> bool {
+        self.effect.only_reads()
+    }
+
     async fn find_result(&self) -> Result<Option<EffectReceipts>, EffectError> {
         let found = self.effect.find_result(&self.performer.outside, self.asked).await;
         match found {

@@ -38,6 +38,10 @@ impl OutboundEffect for CheckRequirements {
         EffectTarget::Repository(&self.repository)
     }
 
+    fn only_reads(&self) -> bool {
+        true
+    }
+
     async fn create(
         &self,
         outside: &OutboundClients,

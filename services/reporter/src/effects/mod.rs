@@ -93,6 +93,11 @@ pub(crate) trait OutboundEffect: Debug + Send + Sync {
         true
     }
 
+    /// Returns true for an effect that writes nothing outside.
+    fn only_reads(&self) -> bool {
+        false
+    }
+
     /// Returns the thread that gets the text of the report, for the effect that writes it.
     fn tells_in(&self) -> Option<&CommentThread> {
         None
@@ -135,6 +140,9 @@ pub(crate) trait PlannedEffect: Debug + Send + Sync {
     /// See [`OutboundEffect::absorbs_repetition`].
     fn absorbs_repetition(&self) -> bool;
 
+    /// See [`OutboundEffect::only_reads`].
+    fn only_reads(&self) -> bool;
+
     /// See [`OutboundEffect::tells_in`].
     fn tells_in(&self) -> Option<&CommentThread>;
 
@@ -172,6 +180,10 @@ impl<E: OutboundEffect> PlannedEffect for E {
 
     fn absorbs_repetition(&self) -> bool {
         OutboundEffect::absorbs_repetition(self)
+    }
+
+    fn only_reads(&self) -> bool {
+        OutboundEffect::only_reads(self)
     }
 
     fn tells_in(&self) -> Option<&CommentThread> {
