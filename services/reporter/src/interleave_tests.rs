@@ -1,13 +1,14 @@
-//! Tests of a reporter that freezes at any await while another one takes over. All effects exist once afterwards.
+//! Tests of a reporter that freezes at any await while another one takes over: all effects exist once afterwards. A count
+//! of the ledger's writes.
 
 use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration};
 
 use bootstrap::rules::{self, RulesStore};
 use domain::{
-    FenceStamp, Job, OutboundAction, OutboundRequest, ReporterFence, RunFence, RunId, SkipReason, TicketKey,
-    report,
+    FenceStamp, Job, OutboundAction, OutboundCursor, OutboundRequest, ReporterFence, RunFence, RunId,
+    SkipReason, TicketKey, report,
 };
-use queue::Queue;
+use queue::{KeyValueBucket, Queue, RecordKey, TableRevision};
 use secrecy::SecretString;
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer};
 use tokio_util::sync::CancellationToken;
@@ -24,6 +25,7 @@ use crate::{
     performer::{AttemptKind, EffectWindows, PerformedReport, ReportPerformer},
     refused_notice::RefusalLog,
     signing::{CommitSigner, SigningSettings},
+    worker::ReportWorker,
 };
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
@@ -264,4 +266,46 @@ async fn older_fence_is_refused_before_any_write() {
         "{refused:?}"
     );
     assert_eq!(scene.jira.requests().len(), before);
+}
+
+/// Writes a row of another ticket. Its revision counts the writes to the ledger.
+async fn write_probe(scene: &Scene, last: Option<TableRevision>) -> TableRevision {
+    let cursors = scene.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
+    let other = TicketKey::jira("ENG-999").unwrap();
+    let cursor = OutboundCursor::default();
+    cursors
+        .put(RecordKey::cursor(&other), &cursor, last)
+        .await
+        .unwrap()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn reports_of_batch_move_cursor_once() {
+    let scene = Scene::start().await;
+    let ledger = EffectLedger::new(&scene.queue);
+    let worker = ReportWorker::new(
+        scene.queue.clone(),
+        ledger,
+        scene.performer(),
+        CancellationToken::new(),
+    );
+    let ticket = scene.ticket();
+    let (mut position, mut counts) = (0, Vec::new());
+    let mut probe = write_probe(&scene, None).await;
+    for (fence, reports) in [(1, 1), (2, 1), (3, 3)] {
+        for _ in 0..reports {
+            position += 2;
+            let label = format!("later {position}");
+            let skipped = OutboundAction::Skipped(SkipReason::Label { label });
+            let report = build_report(&ticket, position, skipped);
+            scene.queue.reports().append(&report).await.unwrap();
+        }
+        worker.settle_all(&ticket, build_fence(fence)).await.unwrap();
+        let after = write_probe(&scene, Some(probe)).await;
+        counts.push(after.0 - probe.0 - 1);
+        probe = after;
+    }
+    // Cursor twice, board twice, and outcome; at first also the attempt and the receipt of the comment.
+    assert_eq!(counts, [7, 5, 11]);
+    assert_eq!(scene.jira.violations(), Vec::<String>::new());
 }

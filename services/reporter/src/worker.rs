@@ -200,7 +200,11 @@ impl ReportWorker {
 
     /// Settles all reports after the ticket's cursor. Returns the last settled sequence, and true if reporters crash
     /// without a report to settle.
-    async fn settle_all(&self, ticket: &TicketKey, fence: ReporterFence) -> Result<(u64, bool), EffectError> {
+    pub(crate) async fn settle_all(
+        &self,
+        ticket: &TicketKey,
+        fence: ReporterFence,
+    ) -> Result<(u64, bool), EffectError> {
         let (mut cursor, mut revision) = self.ledger.take_cursor(ticket, fence).await?;
         let settled = self
             .settle_after(ticket, fence, (&mut cursor, &mut revision))
@@ -232,42 +236,57 @@ impl ReportWorker {
             if reports.is_empty() {
                 return Ok((cursor.sequence, is_poison(cursor)));
             }
+            let mut is_moved = false;
             for (sequence, report) in reports {
                 // Checked between reports, never inside of one: a settled report must move the cursor.
                 if self.shutdown.is_cancelled() {
                     return Err(EffectError::Shutdown);
                 }
-                match report {
+                let is_known = match report {
                     Ok(report) => {
                         let span = tracing::info_span!("report", report = %report.id);
                         let settling = Box::pin(self.settle(&report, fence, cursor));
-                        settling.instrument(span).await?;
+                        settling.instrument(span).await?
                     }
-                    Err(unreadable) => self.bury_unreadable(ticket, unreadable).await?,
-                }
+                    Err(unreadable) => {
+                        self.bury_unreadable(ticket, unreadable).await?;
+                        false
+                    }
+                };
+                let after_crash = cursor.crashes != Some(0);
                 *cursor = Cursor {
                     sequence,
                     fence,
-                    // The count is about one report. The next one starts without the crashes of this
-                    // one.
-                    crashes: Some(0),
+                    // The count is about one report: the first one without an outcome. The next one starts without
+                    // the crashes of this one.
+                    crashes: if is_known { cursor.crashes } else { Some(0) },
                     ..Cursor::default()
                 };
+                // The outcomes cover a crash before the end of the batch, so one move is sufficient for all of it.
+                // After a crash, each report moves the cursor, because the count has to be about the next one.
+                if after_crash {
+                    *revision = self.ledger.move_cursor(ticket, cursor, *revision).await?;
+                }
+                is_moved = after_crash;
+            }
+            if !is_moved {
                 *revision = self.ledger.move_cursor(ticket, cursor, *revision).await?;
             }
         }
     }
 
     /// Settles one report. The outcome is stored before the trigger is sent, so that a repeated delivery has the same
-    /// outcome.
+    /// outcome. Returns true for a report that had its outcome before.
     async fn settle(
         &self,
         report: &OutboundRequest,
         fence: ReporterFence,
         cursor: &mut Cursor,
-    ) -> Result<(), EffectError> {
+    ) -> Result<bool, EffectError> {
         let started = tokio::time::Instant::now();
-        let outcome = match self.ledger.outcome(&report.ticket, &report.id).await? {
+        let known = self.ledger.outcome(&report.ticket, &report.id).await?;
+        let is_known = matches!(known, KnownOutcome::Settled(_));
+        let outcome = match known {
             KnownOutcome::Settled(outcome) => outcome,
             // Crashes are counted in the cursor before the report starts, since a crashed process records nothing.
             KnownOutcome::Open(place) if is_poison(cursor) => self.give_up(report, place).await?,
@@ -289,7 +308,7 @@ impl ReportWorker {
         if let Some(trigger) = settled_trigger(report, outcome) {
             self.queue.triggers().append(&trigger).await?;
         }
-        Ok(())
+        Ok(is_known)
     }
 
     /// Gives up a report at which reporters crash. Further tries would end reporters, and with them the reports of
