@@ -54,7 +54,16 @@ impl IssueKeys {
     ///
     /// Nothing is kept of an issue without records, because a site reports the events of all its projects.
     pub(crate) async fn note(&self, seen: &SeenIssue, has_rules: bool) -> Result<(), EventFailure> {
-        if let Some(known) = self.identities.of_id(seen.key.instance(), seen.id).await? {
+        let read_id = self.identities.of_id(seen.key.instance(), seen.id);
+        // A move decides by its former key first. Every other event of a new issue needs both reads.
+        let read_key = async {
+            match has_rules && seen.moved_from.is_none() {
+                true => self.identities.of_key(&seen.key).await,
+                false => Ok(None),
+            }
+        };
+        let (known, of_key) = tokio::try_join!(read_id, read_key)?;
+        if let Some(known) = known {
             return self.note_known(seen, &known).await;
         }
         if let Some(before) = &seen.moved_from {
@@ -67,7 +76,11 @@ impl IssueKeys {
         if !has_rules {
             return Ok(());
         }
-        match self.identities.of_key(&seen.key).await? {
+        let other = match &seen.moved_from {
+            Some(_) => self.identities.of_key(&seen.key).await?,
+            None => of_key,
+        };
+        match other {
             // Another issue had the key: it was deleted, or moved away and the key was given again.
             Some(other) => self.take_key(seen, &other).await,
             None if self.has_records(&seen.key).await? => self.keep(seen, &seen.key).await,
@@ -139,12 +152,14 @@ impl IssueKeys {
     }
 
     async fn has_records(&self, ticket: &TicketKey) -> Result<bool, EventFailure> {
-        if self.queue.triggers().last_sequence(ticket).await?.is_some() {
-            return Ok(true);
-        }
+        let triggers = self.queue.triggers();
+        let (rows, key) = (
+            self.queue.table::<TicketRow>(KeyValueBucket::Tickets),
+            ticket.to_string(),
+        );
         // A row outlives the triggers.
-        let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
-        Ok(rows.find(&ticket.to_string()).await?.is_some())
+        let (last, row) = tokio::try_join!(triggers.last_sequence(ticket), rows.find(&key))?;
+        Ok(last.is_some() || row.is_some())
     }
 
     /// Addresses the issue by its id. Its other keys may belong to other issues by now.
