@@ -18,7 +18,7 @@ use domain::{
     cause::format_error_chain, report,
 };
 use lease::{TicketLease, TicketLeases};
-use queue::{DeadLetter, KeyValueBucket, Queue, WakeupToken};
+use queue::{DeadLetter, KeyValueBucket, LogWatch, Queue, WakeupToken};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -59,7 +59,10 @@ impl TicketWorker {
 
     async fn take(&self, token: WakeupToken<Trigger>, shutdown: CancellationToken) {
         let (ticket, fence) = (token.ticket().clone(), token.fence());
-        let Some(lease) = self.leases.take(&ticket, fence).await else {
+        // The watch only reads, so it needs no lease. It opens before the row is read, so that no trigger is missed.
+        let triggers = self.queue.triggers();
+        let (lease, watch) = tokio::join!(self.leases.take(&ticket, fence), triggers.watch(&ticket));
+        let Some(lease) = lease else {
             tracing::debug!(%ticket, %fence, "a newer planner has the ticket");
             // No ack and no nak: JetStream would accept them from any planner, and the token belongs to the
             // newer one.
@@ -71,7 +74,7 @@ impl TicketWorker {
         // The lease may be lost while a step waits for minutes, so it is watched during the work.
         let lost = lease.lost();
         let end = tokio::select! {
-            end = Box::pin(self.work(&ticket, fence, &lease, &shutdown)) => end,
+            end = Box::pin(self.work((&ticket, fence), &lease, watch, &shutdown)) => end,
             () = lost.cancelled() => Err(TicketError::Lost),
         };
         self.settle(token, (&ticket, fence), lease, end).await;
@@ -79,13 +82,12 @@ impl TicketWorker {
 
     async fn work(
         &self,
-        ticket: &TicketKey,
-        fence: RunFence,
+        (ticket, fence): (&TicketKey, RunFence),
         lease: &TicketLease,
+        watch: Result<LogWatch, queue::Error>,
         shutdown: &CancellationToken,
     ) -> Result<SessionEnd, TicketError> {
-        // Before the row is read, so that no trigger is missed.
-        let watch = self.queue.triggers().watch(ticket).await?;
+        let watch = watch?;
         let mut session = TicketSession::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
         match session.run(watch).await {
             Err(trouble) if trouble.is_newer() => {
