@@ -21,9 +21,14 @@ impl TicketSession<'_> {
     pub(super) async fn fold(&mut self, under_way: &mut RunningSteps) -> Result<bool, TicketError> {
         // Before the read: a trigger during the read counts as new.
         self.stale = false;
-        let log = self.driver.queue.triggers();
-        let read = || log.read_each_after(&self.ticket, self.row.cursor);
-        let triggers = self.outlast("the ticket's triggers", read).await?;
+        let triggers = match self.first_triggers.take() {
+            Some(triggers) => triggers,
+            None => {
+                let log = self.driver.queue.triggers();
+                let read = || log.read_each_after(&self.ticket, self.row.cursor);
+                self.outlast("the ticket's triggers", read).await?
+            }
+        };
         let Some((last, _)) = triggers.last() else {
             return Ok(false);
         };

@@ -3,12 +3,12 @@
 use std::{collections::HashMap, pin::pin, sync::Arc, time::Duration};
 
 use domain::{
-    Job, RunFence, RunId, RunStatus, StopReason, TicketKey, TicketRow, Timestamp, WaitCondition,
+    Job, RunFence, RunId, RunStatus, StopReason, TicketKey, TicketRow, Timestamp, Trigger, WaitCondition,
     cause::format_error_chain,
 };
 use futures::{Stream, StreamExt as _, stream};
 use lease::TicketLease;
-use queue::{KeyValueBucket, LogWatch, TableRevision};
+use queue::{KeyValueBucket, LogWatch, TableRevision, UnreadableRecord};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -54,6 +54,9 @@ impl LoadedRun {
     }
 }
 
+/// Triggers of a ticket as its log has them, by stream sequence.
+pub(super) type ReadTriggers = Vec<(u64, Result<Trigger, UnreadableRecord>)>;
+
 pub(super) struct TicketSession<'a> {
     pub(super) driver: &'a Arc<RunDriver>,
     lease: &'a TicketLease,
@@ -65,6 +68,8 @@ pub(super) struct TicketSession<'a> {
     pub(super) runs: HashMap<RunId, LoadedRun>,
     /// True if a trigger may have arrived since the last fold.
     pub(super) stale: bool,
+    /// Triggers for the first fold, which the takeover has read; absent after it.
+    pub(super) first_triggers: Option<ReadTriggers>,
     /// Stream sequence of the last inspected trigger.
     pub(super) seen: u64,
     /// Next attempt of runs that wait for a slot while other runs of the ticket have steps: the session
@@ -78,7 +83,7 @@ pub(super) struct TicketSession<'a> {
 
 impl<'a> TicketSession<'a> {
     /// Takes a ticket over: writes the fence into the row; the journals of live runs follow. Nothing else
-    /// may happen before.
+    /// than reads may happen before.
     ///
     /// # Errors
     /// [`TicketError::Lost`] if a newer planner owns the ticket.
@@ -103,6 +108,7 @@ impl<'a> TicketSession<'a> {
             revision,
             runs: HashMap::new(),
             stale: true,
+            first_triggers: None,
             seen: 0,
             slots_again: None,
             lifted: false,
@@ -114,8 +120,13 @@ impl<'a> TicketSession<'a> {
         if session.row.quarantined.is_none() && !session.row.pending.is_empty() {
             session.row.takeovers += 1;
         }
-        // Counts the takeover before any work, so that a crash of this planner is counted.
-        session.save().await?;
+        // Counts the takeover before any work, so that a crash of this planner is counted. The triggers are read
+        // meanwhile: a planner that lost the ticket changes none of them.
+        let (triggers, cursor) = (driver.queue.triggers(), session.row.cursor);
+        let (saved, read) = tokio::join!(session.save(), triggers.read_each_after(ticket, cursor));
+        saved?;
+        // A failed read is repeated by the fold.
+        session.first_triggers = read.ok();
         // After the save: the quarantine needs the count in the row, and this planner may be the next to
         // crash.
         if session.row.takeovers > TicketRow::MOST_TAKEOVERS {
