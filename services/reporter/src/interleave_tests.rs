@@ -309,3 +309,44 @@ async fn reports_of_batch_move_cursor_once() {
     assert_eq!(counts, [7, 5, 11]);
     assert_eq!(scene.jira.violations(), Vec::<String>::new());
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn round_of_work_costs_no_write() {
+    let scene = Scene::start().await;
+    let ledger = EffectLedger::new(&scene.queue);
+    let worker = ReportWorker::new(
+        scene.queue.clone(),
+        ledger.clone(),
+        scene.performer(),
+        CancellationToken::new(),
+    );
+    let mut probe = write_probe(&scene, None).await;
+    let mut counts = Vec::new();
+    // A round needs the progress of its run.
+    for has_round in [false, true] {
+        let ticket = scene.ticket();
+        let started = OutboundAction::WorkStarted(report::WorkStarted {
+            job: Job::Implement,
+            repository: "acme/shop".parse().unwrap(),
+            begun: report::WorkOrigin::default(),
+        });
+        let progress = has_round.then_some(report::JobProgress {
+            job: Job::Implement,
+            phase: None,
+            clone_percent: None,
+            cost: None,
+        });
+        let started = OutboundRequest {
+            progress,
+            ..build_report(&ticket, 2, started)
+        };
+        scene.queue.reports().append(&started).await.unwrap();
+        worker.settle_all(&ticket, build_fence(1)).await.unwrap();
+        let board = ledger.newest_board(&ticket).await.unwrap().unwrap();
+        assert_eq!(board.rounds.count(), usize::from(has_round));
+        let after = write_probe(&scene, Some(probe)).await;
+        counts.push(after.0 - probe.0 - 1);
+        probe = after;
+    }
+    assert_eq!(counts[0], counts[1]);
+}

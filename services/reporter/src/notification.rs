@@ -85,6 +85,10 @@ impl ReportPerformer {
         let (report, at) = (asked.report.id.clone(), asked.report.at);
         let board = self
             .change_board(ticket, fence, |board| {
+                // The event may be on the board already; a repetition has no effect.
+                if let Some(event) = asked.previous_round {
+                    board.rounds.note(asked.report, asked.receipts, event);
+                }
                 if let Some(moved) = asked.receipts.last() {
                     board.moved(moved);
                 }
@@ -256,8 +260,16 @@ impl ReportPerformer {
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
         let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.receipts, event);
-        let rounds = self.change_board(ticket, fence, noted).await?.rounds;
         let can = |on: &ShownOn| self.outside.github.checks().makes_check_runs(&on.repository);
+        // Without a check run to show, the write of the notice is sufficient.
+        if asked.is_noted_next {
+            let (mut board, _) = self.ledger.board(ticket, fence).await?;
+            noted(&mut board);
+            if board.rounds.shown_on(repository).filter(can).is_none() {
+                return Ok(SettledEffect::unneeded());
+            }
+        }
+        let rounds = self.change_board(ticket, fence, noted).await?.rounds;
         let Some(on) = rounds.shown_on(repository).filter(can) else {
             return Ok(SettledEffect::unneeded());
         };

@@ -103,8 +103,15 @@ impl ReportPerformer {
         let mut receipts = EffectReceipts::default();
         let mut failed: Option<OutboundOutcome> = None;
         let nothing = ClearedText::default();
-        for ((name, effect), cleared) in name_effects(&effects).zip(&clearances) {
+        let writes_board = reports::writes_board(&report.request);
+        let is_noted_next = |index: usize| {
+            let next = effects.get(index + 1).filter(|next| next.tells_in().is_some());
+            writes_board && next.is_some() && clearances.get(index + 1).is_some_and(Option::is_some)
+        };
+        for (index, ((name, effect), cleared)) in name_effects(&effects).zip(&clearances).enumerate() {
             let Some(cleared) = cleared else { continue };
+            let before = index.checked_sub(1).filter(|before| is_noted_next(*before));
+            let before = before.and_then(|before| effects.get(before)?.shows_round());
             let id = format!("{}/{name}", report.id);
             let asked = EffectContext {
                 report,
@@ -115,6 +122,8 @@ impl ReportPerformer {
                 id: &id,
                 text: &nothing,
                 rounds: None,
+                is_noted_next: is_noted_next(index),
+                previous_round: before.map(|(event, _)| event),
             };
             match Box::pin(self.measured(&asked, effect, fence)).await {
                 Ok(later) => {

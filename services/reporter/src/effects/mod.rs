@@ -250,6 +250,10 @@ pub(crate) struct EffectContext<'a> {
     pub(crate) text: &'a ClearedText,
     /// Rounds of work and their check run, for the effect that shows them.
     pub(crate) rounds: Option<(&'a ShownOn, &'a RoundsText)>,
+    /// True if the next effect is a notice, which writes the board and records the round event of this one, too.
+    pub(crate) is_noted_next: bool,
+    /// Round event of the effect before, for a notice.
+    pub(crate) previous_round: Option<&'a RoundEvent>,
 }
 
 impl EffectContext<'_> {

@@ -299,6 +299,14 @@ pub(crate) fn notice_place(request: &OutboundAction) -> NoticePlace {
     kind(request).heard()
 }
 
+/// Returns true if the notification of a report always writes the board.
+pub(crate) fn writes_board(request: &OutboundAction) -> bool {
+    match notice_place(request) {
+        NoticePlace::InStatus | NoticePlace::AtStart | NoticePlace::AsProgress => true,
+        NoticePlace::Nowhere | NoticePlace::IfAny | NoticePlace::Apart => false,
+    }
+}
+
 /// Returns the finished work for the status comment.
 pub(crate) fn finished_work(request: &OutboundAction, told: &NoticeContext<'_>) -> FinishedWork {
     kind(request).lasting(told)
