@@ -15,7 +15,7 @@ use futures::{Stream, StreamExt as _, stream};
 use serde_json::{Map, Value, json};
 
 use super::{
-    failure::AttemptFailure,
+    failure::{AttemptFailure, unwrap_error},
     split_characters::{self, Utf8Decoder},
 };
 
@@ -62,8 +62,8 @@ pub(super) enum StreamProgress {
 
 /// Collector that builds a reply from one dialect's events.
 pub(super) trait ReplyCollector: Send {
-    /// Adds the data of one event.
-    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure>;
+    /// Adds one event, a JSON object.
+    fn take(&mut self, event: &Value) -> Result<StreamProgress, AttemptFailure>;
     /// Returns true if the stream has a stop reason, so that a missing last event changes nothing.
     fn is_whole(&self) -> bool;
     /// Returns the reply, after [`StreamProgress::Done`].
@@ -118,8 +118,7 @@ pub(super) async fn collect_reply(
             // Some servers keep the connection alive with empty events.
             Some(event) if event.trim().is_empty() => {}
             Some(event) => {
-                let taken = collector.take(&event);
-                match taken {
+                match take_event(&mut *collector, &event) {
                     Ok(StreamProgress::Done) => return collector.finish(),
                     Ok(StreamProgress::More) => is_begun = true,
                     // The end of the stream interrupted this event.
@@ -133,6 +132,20 @@ pub(super) async fn collect_reply(
             None => return Err(AttemptFailure::Garbage("not an event stream")),
         }
     }
+}
+
+/// Adds the data of one event to the reply.
+fn take_event(collector: &mut dyn ReplyCollector, data: &str) -> Result<StreamProgress, AttemptFailure> {
+    if data.trim() == "[DONE]" {
+        return Ok(StreamProgress::Done);
+    }
+    let event = serde_json::from_str(&split_characters::seal_surrogates(data))
+        .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
+    let event: Value = unwrap_error(event);
+    if !event.is_object() {
+        return Err(AttemptFailure::Garbage("an unknown event"));
+    }
+    collector.take(&event)
 }
 
 /// Handles a stream that ends without its closing event.
@@ -173,7 +186,7 @@ async fn read_whole_reply(
     while let Some(chunk) = chunks.next().await {
         text.push_str(&pieces.take(&chunk?));
     }
-    collector.take(text.trim_start_matches(BOM))?;
+    take_event(&mut *collector, text.trim_start_matches(BOM))?;
     // The text is complete JSON, so the reply is complete without a stop reason, too.
     collector.finish()
 }

@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 use super::BLOCKS;
 use crate::model::{
     end_reason::{EndReasons, ReplyContent},
-    failure::{AttemptFailure, ProviderError, unwrap_error},
-    split_characters::{self, join_all, join_halves},
+    failure::{AttemptFailure, ProviderError},
+    split_characters::{join_all, join_halves},
     stream::{
         ReplyCollector, StreamProgress, has_several_objects, parse_arguments, parse_call_arguments,
         parse_count,
@@ -87,18 +87,12 @@ impl MessageCollector {
 const MOST_BLOCKS: usize = 4096;
 
 impl ReplyCollector for MessageCollector {
-    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure> {
-        if data.trim() == "[DONE]" {
-            return Ok(StreamProgress::Done);
-        }
-        let event: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
-            .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
-        let event = unwrap_error(event);
+    fn take(&mut self, event: &Value) -> Result<StreamProgress, AttemptFailure> {
         match event["type"].as_str() {
             Some("message_start") => self.message(&event["message"]),
             // A server without streaming sends the whole message.
             Some("message") => {
-                self.message(&event);
+                self.message(event);
                 self.reasons.take(event["stop_reason"].as_str());
             }
             Some("content_block_start") => {
@@ -111,10 +105,8 @@ impl ReplyCollector for MessageCollector {
             }
             Some("message_stop") => return Ok(StreamProgress::Done),
             Some("error") => return Err(stream_failure(&event["error"])),
-            Some(_) => {}
             None if event["error"].is_object() => return Err(stream_failure(&event["error"])),
-            None if event.is_object() => {}
-            None => return Err(AttemptFailure::Garbage("an unknown event")),
+            Some(_) | None => {}
         }
         Ok(StreamProgress::More)
     }

@@ -6,8 +6,8 @@ use serde_json::{Map, Value};
 use super::{BLOCKS, calls::PartialCalls};
 use crate::model::{
     end_reason::{EndReasons, ReplyContent},
-    failure::{AttemptFailure, ProviderError, is_real_error, unwrap_error},
-    split_characters::{self, join_all, join_halves},
+    failure::{AttemptFailure, ProviderError, is_real_error},
+    split_characters::{join_all, join_halves},
     stream::{ReplyCollector, StreamProgress, parse_count},
     tool_name::ToolNames,
 };
@@ -35,16 +35,7 @@ impl ChatCollector {
 }
 
 impl ReplyCollector for ChatCollector {
-    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure> {
-        if data.trim() == "[DONE]" {
-            return Ok(StreamProgress::Done);
-        }
-        let chunk: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
-            .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
-        let chunk = unwrap_error(chunk);
-        if !chunk.is_object() {
-            return Err(AttemptFailure::Garbage("an unknown event"));
-        }
+    fn take(&mut self, chunk: &Value) -> Result<StreamProgress, AttemptFailure> {
         if is_real_error(&chunk["error"]) {
             return Err(ProviderError::of_event(&chunk["error"]).in_stream());
         }

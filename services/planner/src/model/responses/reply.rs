@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::BLOCKS;
 use crate::model::{
     end_reason::{EndReasons, ReplyContent},
-    failure::{AttemptFailure, ProviderError, is_real_error, unwrap_error},
+    failure::{AttemptFailure, ProviderError, is_real_error},
     original_calls::{build_original, originals_block},
     split_characters::{self, join_all, join_halves},
     stream::{ReplyCollector, StreamProgress, has_several_objects, parse_call_arguments, parse_count},
@@ -116,16 +116,7 @@ impl ResponseCollector {
 }
 
 impl ReplyCollector for ResponseCollector {
-    fn take(&mut self, data: &str) -> Result<StreamProgress, AttemptFailure> {
-        if data.trim() == "[DONE]" {
-            return Ok(StreamProgress::Done);
-        }
-        let event: Value = serde_json::from_str(&split_characters::seal_surrogates(data))
-            .map_err(|_| AttemptFailure::Garbage("an event that is not JSON"))?;
-        let event = unwrap_error(event);
-        if !event.is_object() {
-            return Err(AttemptFailure::Garbage("an unknown event"));
-        }
+    fn take(&mut self, event: &Value) -> Result<StreamProgress, AttemptFailure> {
         let index = parse_count(&event["output_index"]);
         let id = event["item_id"].as_str().unwrap_or_default();
         let text = |field: &str| event[field].as_str().unwrap_or_default();
@@ -157,12 +148,12 @@ impl ReplyCollector for ResponseCollector {
             Some("response.incomplete") => return self.end(&event["response"], "incomplete"),
             Some("response.failed") => return self.end(&event["response"], "failed"),
             Some("response.cancelled") => return self.end(&event["response"], "cancelled"),
-            Some("error") => return Err(event_failure(&event)),
+            Some("error") => return Err(event_failure(event)),
             // A server without streaming sends the whole response.
             _ if event["object"] == "response" || event["output"].is_array() => {
-                return self.end(&event, "completed");
+                return self.end(event, "completed");
             }
-            _ if is_real_error(&event["error"]) => return Err(event_failure(&event)),
+            _ if is_real_error(&event["error"]) => return Err(event_failure(event)),
             // Further events repeat what these carry, or belong to tools that Journeyman does not request.
             Some(_) | None => {}
         }
