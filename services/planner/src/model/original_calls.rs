@@ -3,7 +3,7 @@
 use domain::{ReplyBlock, ToolCall};
 use serde_json::{Map, Value, json};
 
-use super::{dialect::ModelRequest, split_characters};
+use super::{dialect::ModelRequest, split_characters, stream::opaque_block};
 
 // Dialect of the block that keeps what a normalized call loses.
 const ORIGINALS: &str = "openai_calls";
@@ -33,12 +33,7 @@ pub(super) fn build_original(id: &str, text: String, input: &Value, mut extra: V
 /// Returns the block with the original forms of a reply's calls; `None` when no call differs.
 pub(super) fn originals_block(originals: Vec<Value>) -> Option<ReplyBlock> {
     let is_needed = originals.iter().any(|original| !original.is_null());
-    is_needed.then(|| ReplyBlock::Opaque {
-        dialect: ORIGINALS.to_owned(),
-        provider: String::new(),
-        model: String::new(),
-        value: json!({ "calls": originals }),
-    })
+    is_needed.then(|| opaque_block(ORIGINALS, json!({ "calls": originals })))
 }
 
 /// Returns the original calls of the same model, by their place.

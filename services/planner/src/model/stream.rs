@@ -9,7 +9,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use domain::ModelReply;
+use domain::{ModelReply, ReplyBlock};
 use eventsource_stream::{EventStreamError, Eventsource as _};
 use futures::{Stream, StreamExt as _, stream};
 use serde_json::{Map, Value, json};
@@ -258,6 +258,16 @@ fn decode_events(
         Err(EventStreamError::Transport(failure)) => Err(failure),
         Err(_) => Err(AttemptFailure::Garbage("not an event stream")),
     })
+}
+
+/// Creates a block that only its model understands. Provider and model are added to the complete reply.
+pub(super) fn opaque_block(dialect: &str, value: Value) -> ReplyBlock {
+    ReplyBlock::Opaque {
+        dialect: dialect.to_owned(),
+        provider: String::new(),
+        model: String::new(),
+        value,
+    }
 }
 
 /// Parses a tool's arguments. Invalid JSON becomes a JSON string, so that the planner can refuse it. An

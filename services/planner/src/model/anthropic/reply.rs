@@ -9,8 +9,8 @@ use crate::model::{
     failure::{AttemptFailure, ProviderError},
     split_characters::{join_all, join_halves},
     stream::{
-        ReplyCollector, StreamProgress, has_several_objects, parse_arguments, parse_call_arguments,
-        parse_count,
+        ReplyCollector, StreamProgress, has_several_objects, opaque_block, parse_arguments,
+        parse_call_arguments, parse_count,
     },
     tool_name::ToolNames,
 };
@@ -267,12 +267,7 @@ fn finish_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<ReplyBl
                 value["input"] = parse_arguments(streamed);
             }
             join_all(&mut value);
-            Some(ReplyBlock::Opaque {
-                dialect: BLOCKS.to_owned(),
-                provider: String::new(),
-                model: String::new(),
-                value,
-            })
+            Some(opaque_block(BLOCKS, value))
         }
     })
 }

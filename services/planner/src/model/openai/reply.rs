@@ -8,7 +8,7 @@ use crate::model::{
     end_reason::{EndReasons, ReplyContent},
     failure::{AttemptFailure, ProviderError, is_real_error},
     split_characters::{join_all, join_halves},
-    stream::{ReplyCollector, StreamProgress, parse_count},
+    stream::{ReplyCollector, StreamProgress, opaque_block, parse_count},
     tool_name::ToolNames,
 };
 
@@ -200,12 +200,7 @@ impl ReasoningParts {
         }
         let mut value = Value::Object(value);
         join_all(&mut value);
-        Some(ReplyBlock::Opaque {
-            dialect: BLOCKS.to_owned(),
-            provider: String::new(),
-            model: String::new(),
-            value,
-        })
+        Some(opaque_block(BLOCKS, value))
     }
 }
 

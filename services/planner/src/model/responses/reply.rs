@@ -9,7 +9,9 @@ use crate::model::{
     failure::{AttemptFailure, ProviderError, is_real_error},
     original_calls::{build_original, originals_block},
     split_characters::{self, join_all, join_halves},
-    stream::{ReplyCollector, StreamProgress, has_several_objects, parse_call_arguments, parse_count},
+    stream::{
+        ReplyCollector, StreamProgress, has_several_objects, opaque_block, parse_call_arguments, parse_count,
+    },
     tool_name::ToolNames,
 };
 
@@ -362,7 +364,7 @@ impl ReplyParts {
         if let Some(phase) = item.value["phase"].as_str() {
             let phase = join_halves(phase.to_owned());
             self.blocks
-                .push(opaque_block(json!({ "type": "message", "phase": phase })));
+                .push(opaque_block(BLOCKS, json!({ "type": "message", "phase": phase })));
         }
         self.held.text = true;
         self.blocks.push(ReplyBlock::Text { text });
@@ -418,16 +420,7 @@ fn reasoning_block(item: &Value) -> Option<ReplyBlock> {
     kept.entry("summary").or_insert_with(|| json!([]));
     let mut value = Value::Object(kept);
     join_all(&mut value);
-    Some(opaque_block(value))
-}
-
-fn opaque_block(value: Value) -> ReplyBlock {
-    ReplyBlock::Opaque {
-        dialect: BLOCKS.to_owned(),
-        provider: String::new(),
-        model: String::new(),
-        value,
-    }
+    Some(opaque_block(BLOCKS, value))
 }
 
 /// Converts an error event. Its fields are in an object of their own, or in the event itself.
