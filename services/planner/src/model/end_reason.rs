@@ -13,6 +13,8 @@ pub(super) struct ReplyContent {
     pub(super) broken: usize,
     /// True if the reply has text.
     pub(super) text: bool,
+    /// True if the text is a refusal, which some providers end like an ordinary reply.
+    pub(super) refused: bool,
 }
 
 /// Stop reasons of a stream, in order, without empty ones.
@@ -56,7 +58,9 @@ impl EndReasons {
             .filter_map(|reason| meaning_of_reason(reason))
             .collect();
         let means = |meaning| meanings.contains(&meaning);
-        let ended = if held.calls > 0 {
+        let ended = if held.refused {
+            ReplyStop::Refusal
+        } else if held.calls > 0 {
             ReplyStop::ToolUse
         } else {
             ReplyStop::EndTurn
@@ -156,6 +160,7 @@ mod tests {
             calls: 1,
             broken: 1,
             text: true,
+            refused: false,
         };
         for reason in ["cancel", "UNKNOWN", "something_new", "abort"] {
             assert_eq!(derive_stop(&[reason], call), Ok(ReplyStop::ToolUse), "{reason}");

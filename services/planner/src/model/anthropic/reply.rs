@@ -135,6 +135,7 @@ impl ReplyCollector for MessageCollector {
             text: blocks
                 .iter()
                 .any(|block| matches!(block, ReplyBlock::Text { .. })),
+            refused: false,
         };
         Ok(ModelReply {
             stop: self.reasons.stop(held)?,

@@ -72,14 +72,9 @@ impl ReplyCollector for ChatCollector {
             calls: self.calls.len(),
             broken: self.calls.broken(),
             text: !text.trim().is_empty(),
+            refused: self.refused,
         };
-        let reason = self.reasons.stop(held)?;
-        let has_ended = matches!(reason, domain::ReplyStop::EndTurn | domain::ReplyStop::ToolUse);
-        let stop = if self.refused && has_ended {
-            domain::ReplyStop::Refusal
-        } else {
-            reason
-        };
+        let stop = self.reasons.stop(held)?;
         let mut blocks = Vec::new();
         blocks.extend(self.reasoning.block());
         if held.text {

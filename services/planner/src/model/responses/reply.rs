@@ -174,13 +174,7 @@ impl ReplyCollector for ResponseCollector {
         for item in &self.items {
             reply.add(item, &self.tools)?;
         }
-        let reason = self.reasons.stop(reply.held)?;
-        let has_ended = matches!(reason, domain::ReplyStop::EndTurn | domain::ReplyStop::ToolUse);
-        let stop = if reply.is_refused && has_ended {
-            domain::ReplyStop::Refusal
-        } else {
-            reason
-        };
+        let stop = self.reasons.stop(reply.held)?;
         let mut blocks = reply.blocks;
         blocks.extend(originals_block(reply.originals));
         Ok(ModelReply {
@@ -334,7 +328,6 @@ struct ReplyParts {
     blocks: Vec<ReplyBlock>,
     originals: Vec<Value>,
     held: ReplyContent,
-    is_refused: bool,
 }
 
 impl ReplyParts {
@@ -356,7 +349,7 @@ impl ReplyParts {
 
     fn add_message(&mut self, item: &PartialItem) {
         let refusal = item.refusal_text();
-        self.is_refused |= !refusal.is_empty();
+        self.held.refused |= !refusal.is_empty();
         let text = item.message_text() + &refusal;
         if text.trim().is_empty() {
             return;
