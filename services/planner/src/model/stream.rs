@@ -290,14 +290,20 @@ pub(super) fn parse_arguments(text: String) -> Value {
 
 /// Parses the arguments of a call of a tool. Some models write the patch itself as the arguments of
 /// `apply_patch`; it becomes the object that the tool expects.
-pub(super) fn parse_call_arguments(tool: &str, text: String) -> Value {
+///
+/// # Errors
+/// [`AttemptFailure::Garbage`] when the text holds the arguments of several calls.
+pub(super) fn parse_call_arguments(tool: &str, text: String) -> Result<Value, AttemptFailure> {
+    if has_several_objects(&text) {
+        return Err(AttemptFailure::Garbage("tool calls that cannot be separated"));
+    }
     let arguments = parse_arguments(text);
     let is_bare_patch = tool == "apply_patch" && arguments.as_str().is_some_and(is_patch);
-    if is_bare_patch {
+    Ok(if is_bare_patch {
         json!({ "patch": arguments })
     } else {
         arguments
-    }
+    })
 }
 
 // First words of a patch without `*** Begin Patch` or `---`.
@@ -325,7 +331,7 @@ fn is_patch(text: &str) -> bool {
 }
 
 /// Returns true if a text contains several JSON objects in a row.
-pub(super) fn has_several_objects(text: &str) -> bool {
+fn has_several_objects(text: &str) -> bool {
     let sealed = split_characters::seal_surrogates(text);
     let mut values = serde_json::Deserializer::from_str(&sealed).into_iter::<Map<String, Value>>();
     matches!((values.next(), values.next()), (Some(Ok(_)), Some(Ok(_))))

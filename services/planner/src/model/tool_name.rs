@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use domain::ToolSpec;
 
+use super::failure::AttemptFailure;
+
 // Prefixes that chat templates and gateways put before a name.
 const PREFIXES: [&str; 6] = [
     "functions.",
@@ -33,6 +35,18 @@ impl ToolNames {
     /// Returns true if the name of a tool starts with this text.
     pub(super) fn begins(&self, name: &str) -> bool {
         self.0.iter().any(|known| known.starts_with(name))
+    }
+
+    /// Returns the tool that a call names.
+    ///
+    /// # Errors
+    /// [`AttemptFailure::Garbage`] when nothing is left of the name without its decoration.
+    pub(super) fn called(&self, name: &str) -> Result<String, AttemptFailure> {
+        let name = self.meant(name);
+        if name.is_empty() {
+            return Err(AttemptFailure::Garbage("a tool call without a name"));
+        }
+        Ok(name)
     }
 
     /// Returns the tool that a name means: `functions.read_file<|channel|>commentary` is `read_file`. An

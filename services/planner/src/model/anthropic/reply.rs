@@ -9,8 +9,7 @@ use crate::model::{
     failure::{AttemptFailure, ProviderError},
     split_characters::{join_all, join_halves},
     stream::{
-        ReplyCollector, StreamProgress, has_several_objects, opaque_block, parse_arguments,
-        parse_call_arguments, parse_count,
+        ReplyCollector, StreamProgress, opaque_block, parse_arguments, parse_call_arguments, parse_count,
     },
     tool_name::ToolNames,
 };
@@ -240,18 +239,12 @@ fn finish_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<ReplyBl
             (!text.trim().is_empty()).then_some(ReplyBlock::Text { text })
         }
         Some("tool_use") => {
-            let name = tools.meant(&field("name"));
-            if name.is_empty() {
-                return Err(AttemptFailure::Garbage("a tool call without a name"));
-            }
-            if has_several_objects(&streamed) {
-                return Err(AttemptFailure::Garbage("tool calls that cannot be separated"));
-            }
-            let input = match (streamed.is_empty(), &value["input"]) {
-                (false, _) => parse_call_arguments(&name, streamed),
-                (true, Value::String(text)) => parse_call_arguments(&name, join_halves(text.clone())),
-                (true, Value::Null) => json!({}),
-                (true, input) => {
+            let name = tools.called(&field("name"))?;
+            let input = match &value["input"] {
+                _ if !streamed.is_empty() => parse_call_arguments(&name, streamed)?,
+                Value::String(text) => parse_call_arguments(&name, join_halves(text.clone()))?,
+                Value::Null => json!({}),
+                input => {
                     let mut input = input.clone();
                     join_all(&mut input);
                     input

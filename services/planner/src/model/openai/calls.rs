@@ -7,7 +7,7 @@ use crate::model::{
     failure::AttemptFailure,
     original_calls::{build_original, originals_block},
     split_characters::{self, join_halves},
-    stream::{has_several_objects, parse_call_arguments},
+    stream::parse_call_arguments,
     tool_name::ToolNames,
 };
 
@@ -335,14 +335,8 @@ impl PartialCalls {
         let (mut blocks, mut originals) = (Vec::new(), Vec::new());
         for (place, call) in self.calls.into_iter().enumerate() {
             let text = join_halves(call.arguments);
-            if call.name.is_empty() {
-                return Err(AttemptFailure::Garbage("a tool call without a name"));
-            }
-            if has_several_objects(&text) {
-                return Err(AttemptFailure::Garbage("tool calls that cannot be separated"));
-            }
-            let name = self.tools.meant(&join_halves(call.name));
-            let input = parse_call_arguments(&name, text.clone());
+            let name = self.tools.called(&join_halves(call.name))?;
+            let input = parse_call_arguments(&name, text.clone())?;
             originals.push(build_original(&call.id, text, &input, call.extra));
             blocks.push(ReplyBlock::ToolCall(ToolCall {
                 id: if call.id.is_empty() {

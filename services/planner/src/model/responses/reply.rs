@@ -9,9 +9,7 @@ use crate::model::{
     failure::{AttemptFailure, ProviderError, is_real_error},
     original_calls::{build_original, originals_block},
     split_characters::{self, join_all, join_halves},
-    stream::{
-        ReplyCollector, StreamProgress, has_several_objects, opaque_block, parse_call_arguments, parse_count,
-    },
+    stream::{ReplyCollector, StreamProgress, opaque_block, parse_call_arguments, parse_count},
     tool_name::ToolNames,
 };
 
@@ -365,14 +363,8 @@ impl ReplyParts {
 
     fn add_call(&mut self, item: &PartialItem, tools: &ToolNames) -> Result<(), AttemptFailure> {
         let field = |name: &str| join_halves(item.value[name].as_str().unwrap_or_default().to_owned());
-        let name = tools.meant(&field("name"));
-        if name.is_empty() {
-            return Err(AttemptFailure::Garbage("a tool call without a name"));
-        }
+        let name = tools.called(&field("name"))?;
         let text = item.call_arguments();
-        if has_several_objects(&text) {
-            return Err(AttemptFailure::Garbage("tool calls that cannot be separated"));
-        }
         let is_whole = text.trim().is_empty() || split_characters::read_json(&text).is_ok();
         self.held.calls += 1;
         self.held.broken += usize::from(!is_whole);
@@ -380,7 +372,7 @@ impl ReplyParts {
             .into_iter()
             .find(|id| !id.is_empty());
         let id = given.unwrap_or_else(|| format!("call_{}", self.held.calls - 1));
-        let input = parse_call_arguments(&name, text.clone());
+        let input = parse_call_arguments(&name, text.clone())?;
         self.originals
             .push(build_original(&id, text, &input, Value::Null));
         self.blocks

@@ -343,6 +343,12 @@ fn ambiguous_chat_calls_are_garbage() {
             )],
         ),
         (
+            "a name of decoration alone",
+            vec![call_delta(
+                json!({ "index": 0, "id": "a", "function": build_function("<|", "{\"path\": \"a\"}") }),
+            )],
+        ),
+        (
             "two objects under one name",
             vec![
                 call_delta(json!({ "index": 0, "id": "a", "function": whole_call("a") })),
