@@ -42,7 +42,21 @@ impl ModelDialect for OpenAiDialect {
     }
 
     fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
-        check_account(settings)
+        let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
+        if settings.thinking.is_some() {
+            return Err(("thinking", "is for Anthropic's models; use effort"));
+        }
+        if settings.api_version.is_some() && settings.base_url.is_none() {
+            return Err((
+                "base_url",
+                "must be set with api_version: the address of the Azure resource",
+            ));
+        }
+        // A private server may need no key.
+        if !has_key && settings.base_url.is_none() {
+            return Err(missing_key_problem(settings));
+        }
+        Ok(())
     }
 
     fn default_address(&self) -> Option<&'static str> {
@@ -62,7 +76,17 @@ impl ModelDialect for OpenAiDialect {
     }
 
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
-        build_headers(settings)
+        let mut headers = HeaderMap::new();
+        match (&settings.auth_token, find_api_key(settings)) {
+            (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
+            (None, Some(key)) if is_azure(settings) => {
+                headers.insert("api-key", secret_header("", key)?);
+            }
+            (None, Some(key)) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?)),
+            (None, None) => {}
+        }
+        extra_headers(settings, &mut headers)?;
+        Ok(headers)
     }
 
     fn body(&self, ask: &ModelRequest<'_>) -> Value {
@@ -104,40 +128,6 @@ impl ModelDialect for OpenAiDialect {
     }
 }
 
-/// Validates the account's settings, which all dialects of `OpenAI` share.
-pub(super) fn check_account(settings: &ModelSettings) -> Result<(), SettingProblem> {
-    let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
-    if settings.thinking.is_some() {
-        return Err(("thinking", "is for Anthropic's models; use effort"));
-    }
-    if settings.api_version.is_some() && settings.base_url.is_none() {
-        return Err((
-            "base_url",
-            "must be set with api_version: the address of the Azure resource",
-        ));
-    }
-    // A private server may need no key.
-    if !has_key && settings.base_url.is_none() {
-        return Err(missing_key_problem(settings));
-    }
-    Ok(())
-}
-
-/// Returns the headers with the credential, which all dialects of `OpenAI` share.
-pub(super) fn build_headers(settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
-    let mut headers = HeaderMap::new();
-    match (&settings.auth_token, find_api_key(settings)) {
-        (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
-        (None, Some(key)) if is_azure(settings) => {
-            headers.insert("api-key", secret_header("", key)?);
-        }
-        (None, Some(key)) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?)),
-        (None, None) => {}
-    }
-    extra_headers(settings, &mut headers)?;
-    Ok(headers)
-}
-
 /// Returns true if `OpenAI` or Azure answers, not a compatible server.
 pub(super) fn is_own_service(settings: &ModelSettings) -> bool {
     settings.base_url.is_none() || is_azure(settings)
@@ -166,6 +156,13 @@ pub(super) fn cache_key(transcript: &ModelTranscript) -> String {
     format!("journeyman-{hash:016x}")
 }
 
+/// Returns the system prompt as one text; `None` if it is empty.
+pub(super) fn join_system(transcript: &ModelTranscript) -> Option<String> {
+    let system = transcript.system.iter().map(String::as_str);
+    let parts: Vec<&str> = system.filter(|text| !text.trim().is_empty()).collect();
+    (!parts.is_empty()).then(|| parts.join("\n\n"))
+}
+
 fn build_tool(tool: &ToolSpec) -> Value {
     let function =
         json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
@@ -173,16 +170,9 @@ fn build_tool(tool: &ToolSpec) -> Value {
 }
 
 fn build_chat_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
-    let system: Vec<&str> = ask
-        .transcript
-        .system
-        .iter()
-        .map(String::as_str)
-        .filter(|text| !text.trim().is_empty())
-        .collect();
     let mut wire = Vec::new();
-    if !system.is_empty() {
-        wire.push(json!({ "role": "system", "content": system.join("\n\n") }));
+    if let Some(system) = join_system(ask.transcript) {
+        wire.push(json!({ "role": "system", "content": system }));
     }
     let mut replies = 0;
     for message in &ask.transcript.messages {

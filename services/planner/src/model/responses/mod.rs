@@ -10,13 +10,13 @@ use serde_json::{Map, Value, json};
 use super::{
     ClientError,
     dialect::{ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, wire_id},
-    openai::{BASE_URL, build_headers, cache_key, check_account, is_own_service, render_result},
+    openai::{BASE_URL, OpenAiDialect, cache_key, is_own_service, join_system, render_result},
     original_calls::{find_originals, render_arguments},
     stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
 };
 use crate::config::ModelSettings;
-use crate::transcript::{ModelTranscript, TranscriptMessage};
+use crate::transcript::TranscriptMessage;
 use reply::ResponseCollector;
 
 const PATH: &str = "/responses";
@@ -36,11 +36,11 @@ impl ModelDialect for ResponsesDialect {
     }
 
     fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
-        check_account(settings)
+        OpenAiDialect.check(settings)
     }
 
     fn default_address(&self) -> Option<&'static str> {
-        Some(BASE_URL)
+        OpenAiDialect.default_address()
     }
 
     fn url(&self, settings: &ModelSettings) -> String {
@@ -54,7 +54,7 @@ impl ModelDialect for ResponsesDialect {
     }
 
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
-        build_headers(settings)
+        OpenAiDialect.headers(settings)
     }
 
     fn body(&self, ask: &ModelRequest<'_>) -> Value {
@@ -65,7 +65,7 @@ impl ModelDialect for ResponsesDialect {
         put("stream", json!(true));
         put("store", json!(false));
         put("max_output_tokens", json!(settings.max_output_tokens));
-        if let Some(instructions) = build_instructions(transcript) {
+        if let Some(instructions) = join_system(transcript) {
             put("instructions", json!(instructions));
         }
         put("input", Value::Array(build_input(ask)));
@@ -102,12 +102,6 @@ impl ModelDialect for ResponsesDialect {
 
 fn has_reasoning(model: &str) -> bool {
     !PLAIN_FAMILIES.iter().any(|family| model.starts_with(family))
-}
-
-fn build_instructions(transcript: &ModelTranscript) -> Option<String> {
-    let system = transcript.system.iter().map(String::as_str);
-    let parts: Vec<&str> = system.filter(|text| !text.trim().is_empty()).collect();
-    (!parts.is_empty()).then(|| parts.join("\n\n"))
 }
 
 /// Without `strict: false` the service closes the schema and requires every field of it.
