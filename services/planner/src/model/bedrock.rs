@@ -12,7 +12,7 @@ use super::{
     aws::BedrockSigner,
     dialect::{
         ModelDialect, ModelRequest, RequestSigner, SettingProblem, base_address, extra_headers, find_api_key,
-        is_set, secret_header,
+        find_auth_token, is_set, secret_header,
     },
     stream::{ReplyCollector, StreamFraming},
     tool_name::ToolNames,
@@ -36,7 +36,7 @@ impl ModelDialect for BedrockDialect {
         if settings.aws_access_key_id.is_some() != is_set(settings.aws_secret_access_key.as_ref()) {
             return Err(("aws_secret_access_key", "goes with aws_access_key_id"));
         }
-        if settings.auth_token.is_some() {
+        if find_auth_token(settings).is_some() {
             return Err(("auth_token", "is for Anthropic; a Bedrock API key is an api_key"));
         }
         anthropic::check_thinking(settings)

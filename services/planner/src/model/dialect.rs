@@ -176,6 +176,11 @@ pub(super) fn find_api_key(settings: &ModelSettings) -> Option<&SecretString> {
     settings.api_key.as_ref().filter(|key| is_set(Some(key)))
 }
 
+/// Returns the OAuth token or bearer token unless it is empty.
+pub(super) fn find_auth_token(settings: &ModelSettings) -> Option<&SecretString> {
+    settings.auth_token.as_ref().filter(|token| is_set(Some(token)))
+}
+
 /// Returns true if a credential is set and not empty.
 pub(super) fn is_set(secret: Option<&SecretString>) -> bool {
     secret.is_some_and(|secret| !secret.expose_secret().is_empty())

@@ -67,7 +67,7 @@ fn describe_credential(provider: &str, settings: &ModelSettings) -> String {
         name => format!("model.providers.{name}"),
     };
     let key = dialect::find_api_key(settings);
-    match (&settings.key_source, key, &settings.auth_token) {
+    match (&settings.key_source, key, dialect::find_auth_token(settings)) {
         (Some(source), ..) => format!("the key in {source}"),
         (None, _, Some(_)) => format!("the token in the setting {section}.auth_token"),
         (None, Some(_), None) => format!("the key in the setting {section}.api_key"),

@@ -10,8 +10,8 @@ use serde_json::{Map, Value, json};
 use super::{
     ClientError,
     dialect::{
-        ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, extra_headers, is_set,
-        missing_key_problem, secret_header, wire_id,
+        ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, extra_headers, find_api_key,
+        find_auth_token, missing_key_problem, secret_header, wire_id,
     },
     stream::ReplyCollector,
     tool_name::{ToolNames, wire_name},
@@ -36,13 +36,10 @@ impl ModelDialect for AnthropicDialect {
     }
 
     fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
-        match (
-            is_set(settings.api_key.as_ref()),
-            is_set(settings.auth_token.as_ref()),
-        ) {
-            (false, false) => return Err(missing_key_problem(settings)),
-            (true, true) => return Err(("auth_token", "goes without api_key")),
-            _ => {}
+        match (find_api_key(settings), find_auth_token(settings)) {
+            (None, None) => return Err(missing_key_problem(settings)),
+            (Some(_), Some(_)) => return Err(("auth_token", "goes without api_key")),
+            (Some(_), None) | (None, Some(_)) => {}
         }
         check_thinking(settings)
     }
@@ -60,7 +57,7 @@ impl ModelDialect for AnthropicDialect {
         headers.insert("anthropic-version", HeaderValue::from_static(VERSION));
         // The settings' headers come before the beta header, which repeats the features that they name.
         extra_headers(settings, &mut headers)?;
-        if let Some(token) = settings.auth_token.as_ref().filter(|token| is_set(Some(token))) {
+        if let Some(token) = find_auth_token(settings) {
             headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?);
             headers.insert(BETA, beta_header_value(settings)?);
         } else if let Some(key) = &settings.api_key {

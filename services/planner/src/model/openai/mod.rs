@@ -11,7 +11,7 @@ use super::{
     ClientError,
     dialect::{
         ModelDialect, ModelRequest, SettingProblem, ShownPart, base_address, extra_headers, find_api_key,
-        is_set, missing_key_problem, secret_header, wire_id,
+        find_auth_token, missing_key_problem, secret_header, wire_id,
     },
     original_calls::{find_originals, render_arguments},
     stream::ReplyCollector,
@@ -42,7 +42,7 @@ impl ModelDialect for OpenAiDialect {
     }
 
     fn check(&self, settings: &ModelSettings) -> Result<(), SettingProblem> {
-        let has_key = is_set(settings.api_key.as_ref()) || is_set(settings.auth_token.as_ref());
+        let has_key = find_api_key(settings).is_some() || find_auth_token(settings).is_some();
         if settings.thinking.is_some() {
             return Err(("thinking", "is for Anthropic's models; use effort"));
         }
@@ -77,12 +77,13 @@ impl ModelDialect for OpenAiDialect {
 
     fn headers(&self, settings: &ModelSettings) -> Result<HeaderMap, ClientError> {
         let mut headers = HeaderMap::new();
-        match (&settings.auth_token, find_api_key(settings)) {
-            (Some(token), _) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?)),
+        match (find_auth_token(settings), find_api_key(settings)) {
             (None, Some(key)) if is_azure(settings) => {
                 headers.insert("api-key", secret_header("", key)?);
             }
-            (None, Some(key)) => drop(headers.insert(AUTHORIZATION, secret_header("Bearer ", key)?)),
+            (Some(secret), _) | (None, Some(secret)) => {
+                headers.insert(AUTHORIZATION, secret_header("Bearer ", secret)?);
+            }
             (None, None) => {}
         }
         extra_headers(settings, &mut headers)?;

@@ -4,6 +4,7 @@ use domain::{ModelFault, ReplyBlock};
 use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
 
 use super::*;
+use crate::model::target::ModelTarget;
 use crate::transcript::{OutputSchema, read_structured as read_form};
 
 fn build_provider_settings(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
@@ -515,5 +516,14 @@ fn empty_key_counts_as_missing() {
         assert!(!headers.contains_key("authorization"), "{name}");
         let is_signed = dialect.signer(&settings).unwrap().is_some();
         assert_eq!(is_signed, name == "bedrock");
+    }
+    for name in ["openai", "openai-responses"] {
+        let keys = json!({ "api_key": MODEL_API_KEY, "auth_token": "" });
+        let settings = build_provider_settings(name, "http://127.0.0.1:8000", keys);
+        let dialect = crate::model::dialect::find_dialect(name).unwrap();
+        let headers = dialect.headers(&settings).unwrap();
+        assert_eq!(headers["authorization"], format!("Bearer {MODEL_API_KEY}"));
+        let credential = ModelTarget::of("default", &settings).credential;
+        assert!(credential.ends_with("model.api_key"), "{credential}");
     }
 }
