@@ -117,13 +117,7 @@ impl ModelClients {
     ) -> Result<ModelReply, ModelError> {
         let links = self.links(choice);
         let mut failed: Vec<(ModelLink, ModelError)> = Vec::new();
-        for (place, link) in links.iter().enumerate() {
-            // Only the last provider is worth a long wait; before it, the next one may reply at once.
-            let patience = if place + 1 == links.len() {
-                RetryPatience::LONG
-            } else {
-                RetryPatience::SHORT
-            };
+        for (link, patience) in &links {
             let settings = &link.place.settings;
             let call = telemetry::ChatCall::start(&telemetry::ChatLabels {
                 role: role_name(choice.role),
@@ -135,7 +129,7 @@ impl ModelClients {
                 goes_on: dialect::is_continued(transcript),
             });
             let outcome = link
-                .chat(transcript, patience)
+                .chat(transcript, *patience)
                 .await
                 .map_err(|failure| failure.describe(&link.addressee()));
             call.end(outcome.as_ref().map_err(|error| failure::fault_name(error.kind)));
@@ -160,7 +154,7 @@ impl ModelClients {
     /// Returns the upper bound of a call with this many input tokens: the longest reply, at the price of
     /// the most expensive model of the chain. A model without a price counts only tokens.
     pub(crate) fn most(&self, choice: &ModelSelection, input: u64) -> SpendAmount {
-        let each = self.links(choice).into_iter().map(|link| {
+        let each = self.links(choice).into_iter().map(|(link, _)| {
             let output = u64::from(link.place.settings.max_output_tokens);
             let cost = link.price.map(|price| price.most_micros(input, output));
             (cost.unwrap_or_default(), input.saturating_add(output))
@@ -173,14 +167,8 @@ impl ModelClients {
 
     /// Returns the longest duration of a call, with every retry of every model.
     pub(crate) fn longest(&self, choice: &ModelSelection) -> Duration {
-        let links = self.links(choice);
-        let last = links.len().saturating_sub(1);
-        let each = links.iter().enumerate().map(|(place, link)| {
-            let patience = if place == last {
-                RetryPatience::LONG
-            } else {
-                RetryPatience::SHORT
-            };
+        let links = self.links(choice).into_iter();
+        let each = links.map(|(link, patience)| {
             patience.longest(Duration::from_millis(link.place.settings.total_timeout_ms))
         });
         each.sum()
@@ -189,14 +177,12 @@ impl ModelClients {
     /// Returns the tokens from which on a conversation is shortened: the limit of the chain's smallest
     /// model.
     pub(crate) fn conversation_limit(&self, choice: &ModelSelection) -> u64 {
-        let names = self.places(choice).into_iter().map(|place| place.settings.name);
-        // A fallback may have to take the conversation over, so it must fit every model of the chain.
-        let limits = names.map(|name| prices::conversation_limit(&self.settings, &name));
-        limits.min().unwrap_or_default()
+        roles::find_chain_limit(&self.settings, &self.places(choice))
     }
 
-    /// Returns the chain of a choice; providers that failed recently come last.
-    fn links(&self, choice: &ModelSelection) -> Vec<ModelLink> {
+    /// Returns the chain of a choice with the patience for each model; providers that failed recently come
+    /// last.
+    fn links(&self, choice: &ModelSelection) -> Vec<(ModelLink, RetryPatience)> {
         let link = |place: ChainEntry| {
             Some(ModelLink {
                 provider: self.providers.get(&place.provider)?.clone(),
@@ -207,7 +193,17 @@ impl ModelClients {
         let mut links: Vec<ModelLink> = self.places(choice).into_iter().filter_map(link).collect();
         // A stable sort: the order of the chain stays within each group.
         links.sort_by_key(|link| link.provider.is_resting());
-        links
+        let last = links.len().saturating_sub(1);
+        // Only the last provider is worth a long wait; before it, the next one may reply at once.
+        let patience = |place| {
+            if place == last {
+                RetryPatience::LONG
+            } else {
+                RetryPatience::SHORT
+            }
+        };
+        let links = links.into_iter().enumerate();
+        links.map(|(place, link)| (link, patience(place))).collect()
     }
 
     fn places(&self, choice: &ModelSelection) -> Vec<ChainEntry> {
@@ -328,7 +324,7 @@ pub async fn try_configured_model(settings: &ModelSettings) -> Result<TrialResul
     let models =
         ModelClients::new(&alone).map_err(|error| TrialFailure::unsent(format_error_chain(&error)))?;
     let links = models.links(&ModelRole::Default.into());
-    let Some(link) = links.first() else {
+    let Some((link, _)) = links.first() else {
         return Err(TrialFailure::unsent("the settings name no model"));
     };
     let question = ModelTranscript {

@@ -37,9 +37,7 @@ impl RetryPatience {
         tries: 3,
         budget: Duration::from_secs(20),
     };
-}
 
-impl RetryPatience {
     /// Returns the longest duration of all attempts if one lasts `attempt`. No attempt starts after the
     /// budget, and everything repeats when the provider refuses its earlier thinking.
     pub(super) fn longest(self, attempt: Duration) -> Duration {

@@ -80,12 +80,17 @@ pub(super) fn build_chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<
 pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<ModelRole, u64>, Error> {
     let limit = |role| {
         let chain = build_chain(model, role)?;
-        let limits = chain
-            .iter()
-            .map(|place| prices::conversation_limit(model, &place.settings.name));
-        Ok((role, limits.min().unwrap_or_default()))
+        Ok((role, find_chain_limit(model, &chain)))
     };
     ROLES.into_iter().map(limit).collect()
+}
+
+/// Returns the limit of a chain's smallest model: a fallback may have to take the conversation over.
+pub(super) fn find_chain_limit(model: &ModelSettings, chain: &[ChainEntry]) -> u64 {
+    let limits = chain
+        .iter()
+        .map(|place| prices::conversation_limit(model, &place.settings.name));
+    limits.min().unwrap_or_default()
 }
 
 /// Returns the chain with another model in front: `provider:model`, a provider, or a model of the role's

@@ -158,7 +158,7 @@ fn deployment_reply_costs_price_of_real_model() {
         "base_url": "https://acme.openai.azure.com", "api_version": "2025-04-01-preview",
     }));
     let models = ModelClients::new(&settings).unwrap();
-    let link = models.links(&ModelRole::Default.into()).remove(0);
+    let (link, _) = models.links(&ModelRole::Default.into()).remove(0);
     let reply = |model: &str| {
         link.stamped(domain::ModelReply {
             blocks: Vec::new(),
