@@ -35,6 +35,48 @@ pub(crate) fn build_model_settings(dialect: &str, url: &str) -> ModelSettings {
     }))
 }
 
+/// Settings of a model that no test asks.
+fn build_offline_settings(dialect: &str) -> ModelSettings {
+    build_model_settings(dialect, "http://127.0.0.1:1")
+}
+
+/// Settings with these fields in addition.
+fn build_settings(mut all: serde_json::Value, more: &serde_json::Value) -> ModelSettings {
+    for (key, value) in more.as_object().unwrap() {
+        all[key.as_str()] = value.clone();
+    }
+    from_json(all)
+}
+
+/// Starts a stand-in that replies with these steps.
+async fn start_model(script: Vec<ScriptStep>) -> ScriptedModel {
+    ScriptedModel::start(script).await.unwrap()
+}
+
+/// Adds a reply and the results of its calls to a conversation.
+fn append_turn(
+    transcript: &mut ModelTranscript,
+    reply: domain::ModelReply,
+    results: impl IntoIterator<Item = ToolResult>,
+) {
+    let ids = reply.tool_calls().map(|call| call.id.clone());
+    let results = ids.zip(results).collect();
+    transcript.messages.extend([
+        TranscriptMessage::Assistant(reply.blocks),
+        TranscriptMessage::ToolResults(results),
+    ]);
+}
+
+/// Adds the provider and model, which the stream itself does not contain.
+fn stamp_reply(mut reply: domain::ModelReply, named: &str) -> domain::ModelReply {
+    for block in &mut reply.blocks {
+        if let ReplyBlock::Opaque { provider, model, .. } = block {
+            (*provider, *model) = ("default".to_owned(), named.to_owned());
+        }
+    }
+    reply
+}
+
 fn build_opening_transcript() -> ModelTranscript {
     let schema = json!({ "type": "object", "properties": { "path": { "type": "string" } } });
     ModelTranscript {
@@ -83,7 +125,7 @@ async fn tool_conversation_works_in_each_dialect() {
             ScriptStep::say("Done.").expecting("total = 1"),
             ScriptStep::say("Bye.").expecting("Once more."),
         ];
-        let model = ScriptedModel::start(script).await.unwrap();
+        let model = start_model(script).await;
         let mut transcript = build_opening_transcript();
         let reply = ask_model(&model, dialect, &transcript).await.unwrap();
         assert_eq!(reply.stop, ReplyStop::ToolUse);
@@ -100,11 +142,7 @@ async fn tool_conversation_works_in_each_dialect() {
         );
 
         let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
-        let results = calls.iter().map(|call| call.id.clone()).zip(results).collect();
-        transcript.messages.extend([
-            TranscriptMessage::Assistant(reply.blocks),
-            TranscriptMessage::ToolResults(results),
-        ]);
+        append_turn(&mut transcript, reply, results);
         let reply = ask_model(&model, dialect, &transcript).await.unwrap();
         assert_eq!((reply.stop, reply.text().as_str()), (ReplyStop::EndTurn, "Done."));
 
@@ -128,9 +166,7 @@ async fn tool_conversation_works_in_each_dialect() {
 async fn an_overloaded_provider_is_asked_again() {
     for dialect in DIALECTS {
         for status in [429, 500, 529] {
-            let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
-                .await
-                .unwrap();
+            let model = start_model(vec![ScriptStep::say("Hello.")]).await;
             model.fail_next(ServiceFault::new("/v1/", 1, status));
             assert_eq!(
                 ask_model(&model, dialect, &build_opening_transcript())
@@ -146,7 +182,7 @@ async fn an_overloaded_provider_is_asked_again() {
 #[tokio::test]
 async fn a_cut_stream_is_asked_again() {
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(vec![build_read_step()]).await.unwrap();
+        let model = start_model(vec![build_read_step()]).await;
         model.cut_next(1);
         assert_eq!(
             ask_model(&model, dialect, &build_opening_transcript())
@@ -162,9 +198,7 @@ async fn a_cut_stream_is_asked_again() {
 #[tokio::test]
 async fn refused_request_fails_at_once_by_class() {
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
-            .await
-            .unwrap();
+        let model = start_model(vec![ScriptStep::say("Hello.")]).await;
         model.fail_next(ServiceFault::new("/v1/", 1, 400));
         let ModelError { words, .. } = ask_model(&model, dialect, &build_opening_transcript())
             .await
@@ -180,9 +214,7 @@ async fn refused_request_fails_at_once_by_class() {
 #[tokio::test]
 async fn garbage_fails_after_two_tries() {
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
-            .await
-            .unwrap();
+        let model = start_model(vec![ScriptStep::say("Hello.")]).await;
         model.garble_next(1);
         assert_eq!(
             ask_model(&model, dialect, &build_opening_transcript())

@@ -24,7 +24,7 @@ fn build_endpoint_url(settings: &ModelSettings) -> String {
     dialect::find_dialect(&settings.dialect).unwrap().url(settings)
 }
 
-fn append_turn(transcript: &mut ModelTranscript, id: &str) {
+fn append_call(transcript: &mut ModelTranscript, id: &str) {
     let call = ToolCall {
         id: id.to_owned(),
         name: "read_file".to_owned(),
@@ -66,14 +66,14 @@ fn build_expected_markers(list: &[(&str, &str)]) -> Vec<(String, String)> {
 
 #[test]
 fn cache_marks_follow_shared_to_newest_order() {
-    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let settings = build_offline_settings("anthropic");
     let mut transcript = build_opening_transcript();
     assert_eq!(
         find_cache_markers(&build_request_body(&settings, &transcript)),
         build_expected_markers(&[("system.0", "1h"), ("system.1", "1h"), ("messages.0.0", "5m")])
     );
-    append_turn(&mut transcript, "a");
-    append_turn(&mut transcript, "b");
+    append_call(&mut transcript, "a");
+    append_call(&mut transcript, "b");
     let shown = build_request_body(&settings, &transcript);
     assert_eq!(
         find_cache_markers(&shown),
@@ -97,7 +97,7 @@ fn cache_marks_follow_shared_to_newest_order() {
 
 #[test]
 fn cache_marks_last_tool_without_system_prompt() {
-    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let settings = build_offline_settings("anthropic");
     let bare = ModelTranscript {
         system: Vec::new(),
         ..build_opening_transcript()
@@ -129,14 +129,14 @@ fn repeated_content_has_identical_bytes() {
         }
         body["messages"].as_array().unwrap().clone()
     };
-    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let settings = build_offline_settings("anthropic");
     let mut transcript = build_opening_transcript();
     let mut before: Vec<Value> = Vec::new();
     for id in ["a", "b", "c"] {
         let shown = without_markers(build_request_body(&settings, &transcript));
         assert_eq!(shown[..before.len()], before);
         before = shown;
-        append_turn(&mut transcript, id);
+        append_call(&mut transcript, id);
     }
 }
 
@@ -151,7 +151,7 @@ fn build_thinking_block(provider: &str, model: &str) -> ReplyBlock {
 
 #[test]
 fn thinking_returns_only_to_its_model() {
-    let settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let settings = build_offline_settings("anthropic");
     let redacted = ReplyBlock::Opaque {
         dialect: "anthropic".to_owned(),
         provider: "default".to_owned(),
@@ -186,16 +186,13 @@ fn thinking_returns_only_to_its_model() {
     assert_eq!(kinds(1), ["thinking", "redacted_thinking", "text", "thinking"]);
     assert_eq!(shown["messages"][1]["content"][0]["signature"], "s");
     assert_eq!(kinds(3), ["text"], "a reply is never empty");
-    let elsewhere = build_request_body(
-        &super::build_model_settings("openai", "http://127.0.0.1:1"),
-        &transcript,
-    );
+    let elsewhere = build_request_body(&build_offline_settings("openai"), &transcript);
     assert!(!elsewhere.to_string().contains("Hm."));
 }
 
 #[test]
 fn reasoning_returns_under_received_field_name() {
-    let settings = build_model_settings("openai", "http://127.0.0.1:1");
+    let settings = build_offline_settings("openai");
     let reasoning = ReplyBlock::Opaque {
         dialect: "openai".to_owned(),
         provider: "default".to_owned(),
@@ -215,12 +212,12 @@ fn reasoning_returns_under_received_field_name() {
 
 #[test]
 fn thinking_budget_pauses_after_foreign_reply() {
-    let mut settings = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let mut settings = build_offline_settings("anthropic");
     settings.thinking = Some(crate::config::ThinkingMode::Budget(2000));
     let mut transcript = build_opening_transcript();
     let budget = json!({ "type": "enabled", "budget_tokens": 2000 });
     assert_eq!(build_request_body(&settings, &transcript)["thinking"], budget);
-    append_turn(&mut transcript, "a");
+    append_call(&mut transcript, "a");
     assert!(
         build_request_body(&settings, &transcript)
             .get("thinking")
@@ -253,14 +250,14 @@ fn reply_schema_is_sent_in_each_dialect() {
         "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"],
         "additionalProperties": false,
     });
-    let mut anthropic = build_model_settings("anthropic", "http://127.0.0.1:1");
+    let mut anthropic = build_offline_settings("anthropic");
     anthropic.effort = Some("low".to_owned());
     assert_eq!(
         build_request_body(&anthropic, &transcript)["output_config"],
         json!({ "effort": "low", "format": { "type": "json_schema", "schema": closed } })
     );
     assert_eq!(
-        build_request_body(&build_model_settings("openai", "http://127.0.0.1:1"), &transcript)["response_format"],
+        build_request_body(&build_offline_settings("openai"), &transcript)["response_format"],
         json!({ "type": "json_schema", "json_schema": { "name": "verdict", "schema": closed, "strict": true } })
     );
 }
@@ -271,28 +268,22 @@ fn openai_cache_key_follows_phase_and_repository() {
     let key =
         |transcript: &ModelTranscript| build_request_body(&openai, transcript)["prompt_cache_key"].clone();
     let mut later = build_opening_transcript();
-    append_turn(&mut later, "a");
+    append_call(&mut later, "a");
     assert_eq!(key(&build_opening_transcript()), key(&later));
     let other = ModelTranscript {
         system: vec!["Work.".to_owned(), "There.".to_owned()],
         ..build_opening_transcript()
     };
     assert_ne!(key(&build_opening_transcript()), key(&other));
-    let compatible = build_request_body(
-        &build_model_settings("openai", "http://127.0.0.1:1"),
-        &build_opening_transcript(),
-    );
+    let compatible = build_request_body(&build_offline_settings("openai"), &build_opening_transcript());
     assert!(compatible.get("prompt_cache_key").is_none() && compatible.get("max_tokens").is_some());
 }
 
 #[test]
 fn ids_of_other_servers_still_belong_together() {
     let mut transcript = build_opening_transcript();
-    append_turn(&mut transcript, "functions.read_file:0");
-    let shown = build_request_body(
-        &build_model_settings("anthropic", "http://127.0.0.1:1"),
-        &transcript,
-    );
+    append_call(&mut transcript, "functions.read_file:0");
+    let shown = build_request_body(&build_offline_settings("anthropic"), &transcript);
     let call = &shown["messages"][1]["content"][0]["id"];
     assert_eq!(call, "c00001000");
     assert_eq!(&shown["messages"][2]["content"][0]["tool_use_id"], call);
@@ -380,7 +371,7 @@ fn image_becomes_block_of_each_dialect() {
     transcript.messages.push(build_image_message(Some("AAAA")));
     let with_images = |dialect: &str| ModelSettings {
         images: Some(true),
-        ..build_model_settings(dialect, "http://127.0.0.1:1")
+        ..build_offline_settings(dialect)
     };
     let shown = build_request_body(&with_images("anthropic"), &transcript);
     // The image joins the task, because roles alternate.
@@ -403,7 +394,7 @@ fn image_is_named_where_it_is_not_shown() {
         for dialect in ["anthropic", "openai"] {
             let settings = ModelSettings {
                 images: Some(images),
-                ..build_model_settings(dialect, "http://127.0.0.1:1")
+                ..build_offline_settings(dialect)
             };
             let shown = build_request_body(&settings, &transcript).to_string();
             assert!(shown.contains(placeholder), "{shown}");

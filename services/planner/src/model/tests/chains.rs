@@ -56,11 +56,7 @@ async fn conversation_continues_at_fallback_and_returns() {
         (reply.provider.as_str(), reply.model.as_str()),
         ("default", "strong")
     );
-    let id = reply.tool_calls().next().unwrap().id.clone();
-    transcript.messages.extend([
-        TranscriptMessage::Assistant(reply.blocks),
-        TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
-    ]);
+    append_turn(&mut transcript, reply, [ToolResult::ok("total = 1")]);
 
     first.fail_next(ServiceFault::new("/v1/", 3, 529));
     let reply = chat_with_models(&models, &choice, &transcript).await.unwrap();

@@ -314,7 +314,7 @@ fn cut_server_stream_is_never_taken_as_complete() {
 
 #[test]
 fn later_request_begins_with_former_bytes() {
-    let settings = build_model_settings("openai", "http://127.0.0.1:1");
+    let settings = build_offline_settings("openai");
     let (mut transcript, mut before) = (build_opening_transcript(), String::new());
     for (server, deltas) in two_calls() {
         let body = super::bodies::build_request_body(&settings, &transcript);
@@ -323,12 +323,7 @@ fn later_request_begins_with_former_bytes() {
         assert!(shown.starts_with(&before), "before the reply of {server}");
         before = shown.to_owned();
         let reply = read_wire("openai", &chat_stream(&deltas, &json!("tool_calls"), DONE)).unwrap();
-        let ids = reply.tool_calls().map(|call| call.id.clone());
-        let results = ids.map(|id| (id, ToolResult::ok("text"))).collect();
-        transcript.messages.extend([
-            TranscriptMessage::Assistant(reply.blocks),
-            TranscriptMessage::ToolResults(results),
-        ]);
+        append_turn(&mut transcript, reply, std::iter::repeat(ToolResult::ok("text")));
     }
 }
 
@@ -683,11 +678,8 @@ fn wire_ids_follow_call_positions() {
         ]);
     }
     for dialect in DIALECTS {
-        let sent = super::bodies::build_request_body(
-            &build_model_settings(dialect, "http://127.0.0.1:1"),
-            &transcript,
-        )
-        .to_string();
+        let sent =
+            super::bodies::build_request_body(&build_offline_settings(dialect), &transcript).to_string();
         for id in [
             "c00001000",
             "c00001001",
@@ -711,21 +703,13 @@ fn original_arguments_return_only_to_their_model() {
         "index": 0, "id": "a", "function": build_function("read_file", "{ \"path\": \"a\",\n \"b\": 1 }"),
         "extra_content": { "google": { "thought_signature": "s" } },
     });
-    let mut reply = read_wire(
-        "openai",
-        &chat_stream(&[call_delta(call)], &json!("tool_calls"), DONE),
-    )
-    .unwrap();
-    for block in &mut reply.blocks {
-        if let ReplyBlock::Opaque { provider, model, .. } = block {
-            (*provider, *model) = ("default".to_owned(), "scripted".to_owned());
-        }
-    }
+    let wire = chat_stream(&[call_delta(call)], &json!("tool_calls"), DONE);
+    let reply = stamp_reply(read_wire("openai", &wire).unwrap(), "scripted");
     let mut transcript = build_opening_transcript();
     transcript
         .messages
         .push(TranscriptMessage::Assistant(reply.blocks));
-    let mut same = build_model_settings("openai", "http://127.0.0.1:1");
+    let mut same = build_offline_settings("openai");
     let sent = |settings: &ModelSettings| {
         super::bodies::build_request_body(settings, &transcript)["messages"][2]["tool_calls"][0].clone()
     };

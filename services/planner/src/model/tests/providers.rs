@@ -8,12 +8,8 @@ use crate::model::target::ModelTarget;
 use crate::transcript::{OutputSchema, read_structured as read_form};
 
 fn build_provider_settings(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
-    let mut all =
-        json!({ "dialect": dialect, "base_url": url, "name": "scripted", "max_output_tokens": 4000 });
-    for (key, value) in more.as_object().unwrap() {
-        all[key.as_str()] = value.clone();
-    }
-    from_json(all)
+    let all = json!({ "dialect": dialect, "base_url": url, "name": "scripted", "max_output_tokens": 4000 });
+    build_settings(all, &more)
 }
 
 fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
@@ -65,19 +61,14 @@ async fn every_credential_kind_holds_tool_conversation() {
             build_read_step().and_call("read_file", json!({ "path": "b" })),
             ScriptStep::say("Done.").expecting("total = 1"),
         ];
-        let model = ScriptedModel::start(script).await.unwrap();
+        let model = start_model(script).await;
         let (dialect, settings) = ways_in(&model.url()).remove(place);
         let mut transcript = build_opening_transcript();
         let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         assert_eq!(reply.stop, ReplyStop::ToolUse);
         assert_eq!(reply.provider, "default");
         let results = [ToolResult::ok("total = 1"), ToolResult::error("no such file")];
-        let ids = reply.tool_calls().map(|call| call.id.clone());
-        let results = ids.zip(results).collect();
-        transcript.messages.extend([
-            TranscriptMessage::Assistant(reply.blocks),
-            TranscriptMessage::ToolResults(results),
-        ]);
+        append_turn(&mut transcript, reply, results);
         let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         assert_eq!(reply.text(), "Done.");
         assert_eq!(model.violations(), Vec::<String>::new());
@@ -88,9 +79,7 @@ async fn every_credential_kind_holds_tool_conversation() {
 
 #[tokio::test]
 async fn refused_credentials_are_named_never_shown() {
-    let model = ScriptedModel::start(vec![ScriptStep::say("Hello.")])
-        .await
-        .unwrap();
+    let model = start_model(vec![ScriptStep::say("Hello.")]).await;
     for (_, mut settings) in ways_in(&model.url()) {
         let wrong = || Some("wrong-secret".into());
         settings.api_key = settings.api_key.and(wrong());
@@ -114,7 +103,7 @@ async fn thinking_comes_back_with_its_signature() {
             build_read_step().thinking("Where is the cart? »Here«."),
             ScriptStep::say("Done."),
         ];
-        let model = ScriptedModel::start(script).await.unwrap();
+        let model = start_model(script).await;
         let (_, settings) = ways_in(&model.url()).remove(place);
         let mut transcript = build_opening_transcript();
         let reply = ask_with_settings(&settings, &transcript).await.unwrap();
@@ -123,11 +112,7 @@ async fn thinking_comes_back_with_its_signature() {
         };
         assert_eq!(provider, "default");
         assert_eq!(value["thinking"], "Where is the cart? »Here«.");
-        let id = reply.tool_calls().next().unwrap().id.clone();
-        transcript.messages.extend([
-            TranscriptMessage::Assistant(reply.blocks.clone()),
-            TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
-        ]);
+        append_turn(&mut transcript, reply.clone(), [ToolResult::ok("total = 1")]);
         assert_eq!(
             ask_with_settings(&settings, &transcript).await.unwrap().text(),
             "Done."
@@ -140,20 +125,14 @@ async fn thinking_comes_back_with_its_signature() {
 
 #[tokio::test]
 async fn refused_thinking_is_omitted_on_retry() {
-    let model = ScriptedModel::start(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")])
-        .await
-        .unwrap();
+    let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")]).await;
     let settings = build_model_settings("anthropic", &model.url());
     let mut transcript = build_opening_transcript();
     let mut reply = ask_with_settings(&settings, &transcript).await.unwrap();
     if let Some(ReplyBlock::Opaque { value, .. }) = reply.blocks.first_mut() {
         value["signature"] = json!("of another conversation");
     }
-    let id = reply.tool_calls().next().unwrap().id.clone();
-    transcript.messages.extend([
-        TranscriptMessage::Assistant(reply.blocks),
-        TranscriptMessage::ToolResults(vec![(id, ToolResult::ok("total = 1"))]),
-    ]);
+    append_turn(&mut transcript, reply, [ToolResult::ok("total = 1")]);
     assert_eq!(
         ask_with_settings(&settings, &transcript).await.unwrap().text(),
         "Done."
@@ -165,7 +144,7 @@ async fn refused_thinking_is_omitted_on_retry() {
 async fn later_turns_and_tickets_read_cache() {
     let script = || vec![build_read_step(), build_read_step(), ScriptStep::say("Done.")];
     for dialect in DIALECTS {
-        let model = ScriptedModel::start(script()).await.unwrap();
+        let model = start_model(script()).await;
         let mut settings = build_model_settings(dialect, &model.url());
         settings.name = "claude-sonnet-4-5".to_owned();
         let mut transcript = build_opening_transcript();
@@ -175,12 +154,7 @@ async fn later_turns_and_tickets_read_cache() {
             let reply = ask_with_settings(&settings, &transcript).await.unwrap();
             assert!(reply.cost_micros.is_some_and(|cost| cost > 0));
             usages.push(reply.usage);
-            let ids = reply.tool_calls().map(|call| call.id.clone());
-            let results = ids.map(|id| (id, ToolResult::ok("total = 1"))).collect();
-            transcript.messages.extend([
-                TranscriptMessage::Assistant(reply.blocks),
-                TranscriptMessage::ToolResults(results),
-            ]);
+            append_turn(&mut transcript, reply, [ToolResult::ok("total = 1")]);
         }
         assert_eq!(usages[0].cache_read_tokens, 0);
         assert!(usages[1].cache_read_tokens > 2500, "{usages:?}");
@@ -212,9 +186,7 @@ async fn structured_reply_is_read_from_providers() {
         }),
     };
     for place in 0..ways_in("").len() {
-        let model = ScriptedModel::start(vec![ScriptStep::say(r#"{"ok":true}"#)])
-            .await
-            .unwrap();
+        let model = start_model(vec![ScriptStep::say(r#"{"ok":true}"#)]).await;
         let (_, settings) = ways_in(&model.url()).remove(place);
         let transcript = ModelTranscript {
             tools: Vec::new(),

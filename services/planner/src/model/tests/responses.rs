@@ -305,12 +305,8 @@ fn errors_in_response_stream_are_classified() {
 }
 
 /// Returns the transcript after a reply of the scripted model, and its result.
-fn append_reply(mut transcript: ModelTranscript, mut reply: ModelReply) -> ModelTranscript {
-    for block in &mut reply.blocks {
-        if let ReplyBlock::Opaque { provider, model, .. } = block {
-            (*provider, *model) = ("default".to_owned(), "scripted".to_owned());
-        }
-    }
+fn append_reply(mut transcript: ModelTranscript, reply: ModelReply) -> ModelTranscript {
+    let reply = stamp_reply(reply, "scripted");
     let ids: Vec<String> = reply.tool_calls().map(|call| call.id.clone()).collect();
     transcript
         .messages
@@ -339,7 +335,7 @@ fn reasoning_returns_only_where_it_is_readable() {
         item
     };
     let call = call_item("a", &arguments_of("a"));
-    let settings = build_model_settings(DIALECT, "http://127.0.0.1:1");
+    let settings = build_offline_settings(DIALECT);
     let next = |output: &[Value], settings: &ModelSettings| {
         let reply = read_wire(&render_events(&[completed(output)])).unwrap();
         build_request_body(settings, &append_reply(build_opening_transcript(), reply))
@@ -367,7 +363,7 @@ fn reasoning_returns_only_where_it_is_readable() {
 
 #[test]
 fn response_request_is_stateless_and_complete() {
-    let mut settings = build_model_settings(DIALECT, "http://127.0.0.1:1");
+    let mut settings = build_offline_settings(DIALECT);
     let output = OutputSchema {
         name: "verdict".to_owned(),
         schema: json!({ "type": "object", "properties": { "ok": { "type": "boolean" } }, "required": ["ok"] }),
@@ -400,7 +396,7 @@ async fn responses_reasoning_returns_to_stand_in() {
         build_read_step().thinking("And the rest?"),
         ScriptStep::say("Done."),
     ];
-    let model = ScriptedModel::start(script).await.unwrap();
+    let model = start_model(script).await;
     let settings = build_model_settings(DIALECT, &model.url());
     let mut transcript = build_opening_transcript();
     let mut before: Vec<Value> = Vec::new();
@@ -422,9 +418,7 @@ async fn responses_reasoning_returns_to_stand_in() {
 
 #[tokio::test]
 async fn refused_reasoning_is_omitted_on_retry() {
-    let model = ScriptedModel::start(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")])
-        .await
-        .unwrap();
+    let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")]).await;
     let settings = build_model_settings(DIALECT, &model.url());
     let mut reply = ask_with_settings(&settings, &build_opening_transcript())
         .await
@@ -500,7 +494,7 @@ proptest! {
                 prop_assert!(!call.name.is_empty());
                 prop_assert!(!call.id.is_empty());
             }
-            let settings = build_model_settings(DIALECT, "http://127.0.0.1:1");
+            let settings = build_offline_settings(DIALECT);
             let body = build_request_body(&settings, &append_reply(build_opening_transcript(), reply));
             let last = body["input"].as_array().unwrap().last().unwrap()["type"].clone();
             prop_assert_ne!(last, "reasoning");

@@ -66,13 +66,10 @@ fn build_conversations() -> [Conversation; 5] {
 
 impl Conversation {
     fn settings(&self) -> ModelSettings {
-        let mut all = json!({
+        let all = json!({
             "dialect": self.dialect, "api_key": "k", "base_url": "http://127.0.0.1:1", "max_output_tokens": 4000,
         });
-        for (key, value) in self.more.as_object().unwrap() {
-            all[key.as_str()] = value.clone();
-        }
-        from_json(all)
+        build_settings(all, &self.more)
     }
 
     /// Returns a reply in its wire format.
@@ -159,20 +156,6 @@ fn build_question_transcript() -> ModelTranscript {
     }
 }
 
-/// Adds the provider and model, which the stream itself does not contain.
-fn stamp_reply(mut reply: ModelReply, model: &str) -> Vec<ReplyBlock> {
-    for block in &mut reply.blocks {
-        if let ReplyBlock::Opaque {
-            provider, model: of, ..
-        } = block
-        {
-            *provider = "default".to_owned();
-            *of = model.to_owned();
-        }
-    }
-    reply.blocks
-}
-
 #[test]
 fn conversations_go_as_the_vendors_describe_them() {
     for conversation in build_conversations() {
@@ -196,11 +179,7 @@ fn conversations_go_as_the_vendors_describe_them() {
             ToolResult::ok("15 °C, sunny"),
             ToolResult::error("no such station"),
         ];
-        let results = calls.into_iter().map(|call| call.id).zip(results).collect();
-        transcript.messages.extend([
-            TranscriptMessage::Assistant(stamp_reply(reply, &settings.name)),
-            TranscriptMessage::ToolResults(results),
-        ]);
+        append_turn(&mut transcript, stamp_reply(reply, &settings.name), results);
         assert_eq!(
             super::bodies::build_request_body(&settings, &transcript),
             wanted(1),
