@@ -149,15 +149,16 @@ impl PlannerSettings {
         self.snapshots.check()?;
         // A plain address with [tls], or the reverse, would fail at every connection instead of at start.
         for (pool, addresses) in &self.pools {
-            let (direct, words) = match tls {
-                true => (
+            let (direct, words) = if tls {
+                (
                     "https://",
                     "must list https:// or dns:// addresses: there is a section [tls]",
-                ),
-                false => (
+                )
+            } else {
+                (
                     "http://",
                     "must list http:// or dns:// addresses: there is no section [tls]",
-                ),
+                )
             };
             let legal = |address: &String| {
                 [direct, "dns://"]

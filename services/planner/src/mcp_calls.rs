@@ -42,9 +42,12 @@ impl McpCaller {
         names: &[String],
         rules: &BTreeMap<String, McpCommand>,
     ) -> BTreeMap<String, McpCommand> {
-        let find = |name: &String| match self.servers.contains(name) {
-            true => self.servers.command(name),
-            false => rules.get(name),
+        let find = |name: &String| {
+            if self.servers.contains(name) {
+                self.servers.command(name)
+            } else {
+                rules.get(name)
+            }
         };
         let found = names
             .iter()
@@ -81,9 +84,10 @@ impl McpCaller {
             Err(CallFailure { error, was_sent }) => {
                 tracing::warn!(run = %state.run, server, tool = place.1, error = %format_error_chain(&error), "a call at an MCP server failed");
                 let is_unknown = was_sent && !tool.spec.read_only && !error.is_before_effect();
-                let failure = match is_unknown {
-                    true => McpCallFailure::Unknown,
-                    false => McpCallFailure::NoEffect,
+                let failure = if is_unknown {
+                    McpCallFailure::Unknown
+                } else {
+                    McpCallFailure::NoEffect
                 };
                 prompts::render_mcp_failure(nonce, place, &error.to_string(), failure)
             }
@@ -197,9 +201,10 @@ pub async fn inspect_mcp_servers(config: &Config, limit: Duration) -> Vec<(Strin
 
 fn describe_tools(program: &str, listed: &McpServerTools) -> String {
     let tools = listed.tools.iter().map(|tool| tool.spec.name.as_str());
-    let offered = match listed.tools.is_empty() {
-        true => "offers no tool".to_owned(),
-        false => format!("offers {}", tools.collect::<Vec<_>>().join(", ")),
+    let offered = if listed.tools.is_empty() {
+        "offers no tool".to_owned()
+    } else {
+        format!("offers {}", tools.collect::<Vec<_>>().join(", "))
     };
     match listed.omitted {
         0 => format!("{program} {offered}"),

@@ -26,9 +26,10 @@ impl RunDriver {
     ) -> Result<StepOutcome, TicketError> {
         let query = SeedQuery {
             text: build_seed_query(state, request),
-            dbt: match request.rules.dbt.enabled {
-                true => request.rules.dbt.projects.clone(),
-                false => Vec::new(),
+            dbt: if request.rules.dbt.enabled {
+                request.rules.dbt.projects.clone()
+            } else {
+                Vec::new()
             },
             candidates: self.ranking(request).map_or(0, |_| CANDIDATES),
             ..SeedQuery::default()
@@ -83,9 +84,10 @@ impl RunDriver {
     ) -> Result<StepOutcome, TicketError> {
         let searching = self.request_checks(caller, info, request);
         let inspecting = async {
-            match inspects_change {
-                true => Some(self.request_inspection(caller, state, info, request).await),
-                false => None,
+            if inspects_change {
+                Some(self.request_inspection(caller, state, info, request).await)
+            } else {
+                None
             }
         };
         let (found, seen) = tokio::join!(searching, inspecting);

@@ -110,9 +110,10 @@ fn seed_with_score(one: &RankedPlace<'_>, reason: &str) -> CodeSeed {
     CodeSeed {
         // Normalized to the best rank in both orders, which scores 100.
         score: (one.score / most * 100.0).round() as u32,
-        reason: match reason.is_empty() {
-            true => meaning,
-            false => format!("{reason}, {meaning}"),
+        reason: if reason.is_empty() {
+            meaning
+        } else {
+            format!("{reason}, {meaning}")
         },
         ..one.candidate.seed.clone()
     }
@@ -138,9 +139,10 @@ fn cosine_similarity(one: &[f32], other: &[f32]) -> f64 {
             .sum()
     };
     let length = dot(one, one).sqrt() * dot(other, other).sqrt();
-    match length > 0.0 {
-        true => dot(one, other) / length,
-        false => 0.0,
+    if length > 0.0 {
+        dot(one, other) / length
+    } else {
+        0.0
     }
 }
 

@@ -174,9 +174,10 @@ impl AttemptFailure {
                         )
                     }
                 };
-                match refusal.quote.is_empty() {
-                    true => words,
-                    false => format!("{words}; it says \"{}\"", asked.without_secrets(&refusal.quote)),
+                if refusal.quote.is_empty() {
+                    words
+                } else {
+                    format!("{words}; it says \"{}\"", asked.without_secrets(&refusal.quote))
                 }
             }
         };
@@ -385,9 +386,10 @@ impl ProviderError {
     pub(super) fn passing(&self, what: &str, after: Option<Duration>) -> AttemptFailure {
         let quote = quote_message(&self.message);
         AttemptFailure::Transient {
-            what: match quote.is_empty() {
-                true => what.to_owned(),
-                false => format!("{what}; it says \"{quote}\""),
+            what: if quote.is_empty() {
+                what.to_owned()
+            } else {
+                format!("{what}; it says \"{quote}\"")
             },
             after: after
                 .or(self.after)

@@ -212,9 +212,10 @@ impl ModelPrice {
     /// Returns the upper bound of a call with this many input and output tokens, in millionths of a dollar.
     pub(super) fn most_micros(&self, input: u64, output: u64) -> u64 {
         let is_long = self.long_above.is_some_and(|above| input > above);
-        let (read, written) = match is_long {
-            true => (self.long_input_factor, self.long_output_factor),
-            false => (1.0, 1.0),
+        let (read, written) = if is_long {
+            (self.long_input_factor, self.long_output_factor)
+        } else {
+            (1.0, 1.0)
         };
         // The most expensive way to read a token is not known before the call, so every token counts at
         // that price.

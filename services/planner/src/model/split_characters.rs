@@ -69,9 +69,10 @@ impl Utf8Decoder {
 /// Copies a text and seals real characters of the seals' range.
 fn seal_private_characters(valid: &str, text: &mut String) {
     for c in valid.chars() {
-        match (SEALS..=LAST_SEAL).contains(&u32::from(c)) {
-            true => seal_bytes(c.encode_utf8(&mut [0; 4]).as_bytes(), text),
-            false => text.push(c),
+        if (SEALS..=LAST_SEAL).contains(&u32::from(c)) {
+            seal_bytes(c.encode_utf8(&mut [0; 4]).as_bytes(), text);
+        } else {
+            text.push(c);
         }
     }
 }

@@ -150,9 +150,10 @@ fn take_event(collector: &mut dyn ReplyCollector, data: &str) -> Result<StreamPr
 
 /// Handles a stream that ends without its closing event.
 fn finish_interrupted(collector: Box<dyn ReplyCollector>) -> Result<ModelReply, AttemptFailure> {
-    match collector.is_whole() {
-        true => collector.finish(),
-        false => Err(AttemptFailure::transient("interrupted its reply")),
+    if collector.is_whole() {
+        collector.finish()
+    } else {
+        Err(AttemptFailure::transient("interrupted its reply"))
     }
 }
 

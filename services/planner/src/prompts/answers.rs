@@ -111,9 +111,10 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
             let open: Vec<String> = open.iter().map(u64::to_string).collect();
             format!(
                 "`replies` needs exactly one entry for each comment of the review, and none for others; without one: {}",
-                match open.is_empty() {
-                    true => "none".to_owned(),
-                    false => open.join(", "),
+                if open.is_empty() {
+                    "none".to_owned()
+                } else {
+                    open.join(", ")
                 }
             )
         }
@@ -133,22 +134,31 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
              leave `demonstrations` out."
                 .to_owned()
         }
-        ArgumentProblem::Citation(known) => match known.is_empty() {
-            true => "no earlier work or ticket is known that this one repeats; choose another decision".to_owned(),
-            false => format!("`repeats` must be one of: {}", known.join(", ")),
-        },
+        ArgumentProblem::Citation(known) => {
+            if known.is_empty() {
+                "no earlier work or ticket is known that this one repeats; choose another decision".to_owned()
+            } else {
+                format!("`repeats` must be one of: {}", known.join(", "))
+            }
+        }
         ArgumentProblem::OneLiner => "`one_liner` must be one line of 5 to 300 characters".to_owned(),
-        ArgumentProblem::UnknownModule { known } => match known.is_empty() {
-            true => "The rules of this repository know no modules; every file may be changed.".to_owned(),
-            false => format!("There is no such module. Choose from: {}.", known.join(", ")),
-        },
+        ArgumentProblem::UnknownModule { known } => {
+            if known.is_empty() {
+                "The rules of this repository know no modules; every file may be changed.".to_owned()
+            } else {
+                format!("There is no such module. Choose from: {}.", known.join(", "))
+            }
+        }
         ArgumentProblem::Reason => {
             "reason must have 10 to 500 characters: why the ticket needs a change there.".to_owned()
         }
-        ArgumentProblem::UnknownAttachment { known } => match known.is_empty() {
-            true => "No text is attached to the ticket.".to_owned(),
-            false => format!("There is no such attachment. Choose from: {}.", known.join(", ")),
-        },
+        ArgumentProblem::UnknownAttachment { known } => {
+            if known.is_empty() {
+                "No text is attached to the ticket.".to_owned()
+            } else {
+                format!("There is no such attachment. Choose from: {}.", known.join(", "))
+            }
+        }
         ArgumentProblem::NoTextAttachment => {
             "This attachment is not a text; the ticket says what is known of it.".to_owned()
         }
@@ -243,9 +253,10 @@ pub(super) fn render_proof(proof: &ChangeProof) -> String {
             row.head.as_str(),
             row.passed
         );
-        let broken = match row.has_base_result() {
-            true => "fails only with the change",
-            false => "fails with the change, no result on the base",
+        let broken = if row.has_base_result() {
+            "fails only with the change"
+        } else {
+            "fails with the change, no result on the base"
         };
         for (name, tests) in [
             (broken, &row.broken),
@@ -259,9 +270,10 @@ pub(super) fn render_proof(proof: &ChangeProof) -> String {
         }
     }
     for seen in &proof.demonstrations {
-        let verdict = match seen.is_shown {
-            true => "with the change and not without it",
-            false => "as the author says, which was not seen",
+        let verdict = if seen.is_shown {
+            "with the change and not without it"
+        } else {
+            "as the author says, which was not seen"
         };
         let _ = writeln!(text, "- `{}` prints {:?} {verdict}", seen.command, seen.prints);
     }
@@ -305,9 +317,10 @@ fn render_red_checks(checks: &[RedCheck]) -> String {
     let is_compared = checks
         .iter()
         .all(|check| describe_missing_base(check.base).is_none());
-    let lead = match is_compared {
-        true => "Checks are worse with your change than before it.",
-        false => "Checks do not pass with your change.",
+    let lead = if is_compared {
+        "Checks are worse with your change than before it."
+    } else {
+        "Checks do not pass with your change."
     };
     let mut text = format!("{lead} They ran in a fresh copy of the files.\n");
     for check in checks {
@@ -319,9 +332,10 @@ fn render_red_checks(checks: &[RedCheck]) -> String {
             let _ = writeln!(text, "{note}");
         }
         if check.missing_count > 0 {
-            let named = match check.missing.is_empty() {
-                true => String::new(),
-                false => format!(": {}", check.missing.join(", ")),
+            let named = if check.missing.is_empty() {
+                String::new()
+            } else {
+                format!(": {}", check.missing.join(", "))
             };
             let _ = writeln!(
                 text,

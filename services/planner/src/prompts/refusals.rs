@@ -102,9 +102,10 @@ pub(super) fn render_refusal(refusal: &OutboundRefusal, ground: BranchFreedom<'_
         OutboundRefusal::ForeignPullRequest { number, author } => format!(
             "the pull request #{number} by {} is open for this branch already; create a branch with another name, push it, and \
              open the pull request from there",
-            match author.is_empty() {
-                true => "another author".to_owned(),
-                false => format!("`{author}`"),
+            if author.is_empty() {
+                "another author".to_owned()
+            } else {
+                format!("`{author}`")
             }
         ),
         OutboundRefusal::UnknownPullRequest { number } => {
@@ -180,12 +181,13 @@ fn render_violations(violations: &[PolicyViolation], ground: BranchFreedom<'_>) 
         0 => String::new(),
         more => format!("\n- and {more} more"),
     };
-    let history = match violations.iter().any(is_in_history) {
-        true => format!(
+    let history = if violations.iter().any(is_in_history) {
+        format!(
             "\nWhere a commit of your own holds such a file: {}, because the branch keeps it in its history",
             ground.removal()
-        ),
-        false => String::new(),
+        )
+    } else {
+        String::new()
     };
     format!("the change may not leave:\n{}{more}{history}", list.join("\n"))
 }
@@ -277,9 +279,10 @@ fn render_violation(violation: &PolicyViolation, ground: BranchFreedom<'_>) -> S
             "the change has more content than can be checked, `{path}` among it; leave out what is generated"
         ),
         PolicyViolation::LostHunk { path, line } => {
-            let hunk = match line.is_empty() {
-                true => format!("the change of `{path}`"),
-                false => format!("the hunk of `{path}` with the line `{line}`"),
+            let hunk = if line.is_empty() {
+                format!("the change of `{path}`")
+            } else {
+                format!("the hunk of `{path}` with the line `{line}`")
             };
             format!("the result lacks {hunk}; keep it, or name it under `dropped` of finish with the reason")
         }

@@ -92,12 +92,13 @@ pub(super) fn render_digest(
 
 /// Repeats the repository's instructions after a summary; without any, only the order to continue.
 pub(super) fn repeat_instructions(around: &str) -> String {
-    match around.is_empty() {
-        true => "Carry on with the work; the rules and the task above still hold.".to_owned(),
-        false => format!(
+    if around.is_empty() {
+        "Carry on with the work; the rules and the task above still hold.".to_owned()
+    } else {
+        format!(
             "Carry on with the work; the rules and the task above still hold. The repository's own instructions for contributors, once \
              more:\n\n{around}"
-        ),
+        )
     }
 }
 

@@ -155,9 +155,10 @@ impl PromptTags<'_> {
     pub(super) fn patches(&self, files: &[PullRequestFile]) -> String {
         let patch = |file: &PullRequestFile| {
             let attributes = format!(" path=\"{}\"", self.attribute(&file.path));
-            let text = match file.patch.is_empty() {
-                true => "(no text of it is shown: binary, renamed or too large)".to_owned(),
-                false => self.text(&file.patch, PATCH_CHARS),
+            let text = if file.patch.is_empty() {
+                "(no text of it is shown: binary, renamed or too large)".to_owned()
+            } else {
+                self.text(&file.patch, PATCH_CHARS)
             };
             self.around_with("patch", &attributes, &text)
         };
@@ -192,14 +193,16 @@ impl PromptTags<'_> {
             hunk => self.around("hunk", &self.text(hunk, COMMENT_CHARS)),
         };
         for remark in &thread.earlier {
-            let author = match remark.is_ours {
-                true => "you".to_owned(),
-                false => self.attribute(&remark.author),
+            let author = if remark.is_ours {
+                "you".to_owned()
+            } else {
+                self.attribute(&remark.author)
             };
             let may = if remark.is_stranger { "no" } else { "yes" };
-            let attributes = match remark.is_ours {
-                true => format!(" author=\"{author}\""),
-                false => format!(" author=\"{author}\" may_instruct=\"{may}\""),
+            let attributes = if remark.is_ours {
+                format!(" author=\"{author}\"")
+            } else {
+                format!(" author=\"{author}\" may_instruct=\"{may}\"")
             };
             content.push_str(&self.around_with(
                 "earlier",
@@ -219,9 +222,10 @@ impl PromptTags<'_> {
                 PullRequestStatus::Merged => "merged",
                 PullRequestStatus::Closed | PullRequestStatus::Open => "closed without a merge",
             },
-            match pull.is_ours {
-                true => "you, in an earlier run".to_owned(),
-                false => self.attribute(&pull.author),
+            if pull.is_ours {
+                "you, in an earlier run".to_owned()
+            } else {
+                self.attribute(&pull.author)
             },
             self.attribute(&pull.branch)
         );
@@ -259,9 +263,10 @@ impl PromptTags<'_> {
             .enumerate()
             .map(|(number, text)| format!("{}. {}", number + 1, self.text(text, CRITERION_CHARS)))
             .collect();
-        match lines.is_empty() {
-            true => String::new(),
-            false => self.around("criteria", &lines.join("\n")),
+        if lines.is_empty() {
+            String::new()
+        } else {
+            self.around("criteria", &lines.join("\n"))
         }
     }
 
@@ -279,9 +284,10 @@ impl PromptTags<'_> {
             format!("{path}{lines}{symbol} (score {}; {why})", seed.score)
         };
         let lines: Vec<String> = seeds.iter().map(line).collect();
-        match lines.is_empty() {
-            true => String::new(),
-            false => self.around("places", &lines.join("\n")),
+        if lines.is_empty() {
+            String::new()
+        } else {
+            self.around("places", &lines.join("\n"))
         }
     }
 
@@ -308,9 +314,10 @@ impl PromptTags<'_> {
     pub(super) fn plan(&self, plan: &ChangePlan) -> String {
         let mut text = format!("Goal: {}\n\nApproach: {}\n", plan.goal, plan.approach);
         for (number, step) in plan.steps.iter().enumerate() {
-            let files = match step.files.is_empty() {
-                true => String::new(),
-                false => format!(" ({})", step.files.join(", ")),
+            let files = if step.files.is_empty() {
+                String::new()
+            } else {
+                format!(" ({})", step.files.join(", "))
             };
             let _ = write!(text, "\n{}. {}{files}", number + 1, step.what);
         }

@@ -360,9 +360,10 @@ impl<'a> TicketSession<'a> {
 
     /// Saves the row if it has unsaved changes.
     async fn save_changes(&mut self) -> Result<(), TicketError> {
-        match self.is_unsaved {
-            true => self.save().await,
-            false => Ok(()),
+        if self.is_unsaved {
+            self.save().await
+        } else {
+            Ok(())
         }
     }
 

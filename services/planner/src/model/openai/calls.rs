@@ -275,10 +275,12 @@ impl PartialCalls {
         // Some servers name the tool after its arguments.
         let is_named_late = call.name.is_empty() && fragment.arguments == FragmentArguments::None;
         if call.is_whole() && !(has_name && is_named_late) {
-            return match has_name {
-                true => FragmentRole::First,
-                false if is_next && call.is_named_again => FragmentRole::Next(place),
-                false => FragmentRole::More(place),
+            return if has_name {
+                FragmentRole::First
+            } else if is_next && call.is_named_again {
+                FragmentRole::Next(place)
+            } else {
+                FragmentRole::More(place)
             };
         }
         if !has_name || call.name.is_empty() || fragment.name == call.name {

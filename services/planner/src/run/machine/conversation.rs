@@ -126,9 +126,10 @@ fn view_with_items<'a>(
     items: Vec<ConversationItem<'a>>,
 ) -> Option<ConversationView<'a>> {
     let request = state.request()?;
-    let workspace = match dialog.has_workspace {
-        true => Some(state.source().open_workspace()?),
-        false => None,
+    let workspace = if dialog.has_workspace {
+        Some(state.source().open_workspace()?)
+    } else {
+        None
     };
     Some(ConversationView {
         dialog,
@@ -140,9 +141,10 @@ fn view_with_items<'a>(
         intake: state.outputs().intake().present(),
         plan: state.outputs().plan().present(),
         // For every other job, the base is the head of a pull request.
-        base_results: match request.job == Job::Implement {
-            true => state.verification().early_base_results(),
-            false => &[],
+        base_results: if request.job == Job::Implement {
+            state.verification().early_base_results()
+        } else {
+            &[]
         },
         change: state.own_calls().diff().zip(state.outputs().proof()),
         patterns: state.delivery().required_patterns(),
@@ -224,9 +226,10 @@ fn choose_nudge(state: &PlannerRunState, dialog: &DialogSpec, reply: &ModelReply
             .iter()
             .any(|key| text.contains(key))
         && tool_names(state, dialog).any(|name| text.contains(&format!("\"{name}\"")));
-    match has_mark || is_json_call {
-        true => ReplyNudge::CallAsText,
-        false => ReplyNudge::Unfinished,
+    if has_mark || is_json_call {
+        ReplyNudge::CallAsText
+    } else {
+        ReplyNudge::Unfinished
     }
 }
 

@@ -59,9 +59,10 @@ impl DialogSpec {
 
     /// Returns the number of the phase's conversation, from 0.
     pub(crate) fn round(&self, state: &PlannerRunState) -> u32 {
-        match self.is_fresh_after_return {
-            true => u32::try_from(state.outputs().returns().len()).unwrap_or(u32::MAX),
-            false => 0,
+        if self.is_fresh_after_return {
+            u32::try_from(state.outputs().returns().len()).unwrap_or(u32::MAX)
+        } else {
+            0
         }
     }
 
@@ -89,9 +90,10 @@ impl DialogSpec {
     /// Returns the MCP servers of the conversation. One without the executor's tools has none: its only task
     /// is a decision about text that it shows.
     pub(crate) fn mcp_servers<'a>(&self, state: &'a PlannerRunState) -> &'a [McpServerTools] {
-        match self.has_workspace {
-            true => state.mcp().servers(),
-            false => &[],
+        if self.has_workspace {
+            state.mcp().servers()
+        } else {
+            &[]
         }
     }
 

@@ -47,9 +47,10 @@ pub(super) fn advance_conversation(state: &PlannerRunState, dialog: &DialogSpec)
         let reason = StopReason::ModelFailed {
             detail: trouble.detail.clone(),
         };
-        return ConversationProgress::Step(match trouble.transient {
-            true => RunStep::Retry(reason),
-            false => RunStep::Close(reason),
+        return ConversationProgress::Step(if trouble.transient {
+            RunStep::Retry(reason)
+        } else {
+            RunStep::Close(reason)
         });
     }
     let Some(reply) = &turn.reply else {
@@ -146,9 +147,10 @@ fn call_step(
             return run_mcp_tool(state, call, (&server.server, tool)).into();
         }
         // A server that is a command runs in the workspace, like a command of the model.
-        return match call.is_deadly() {
-            true => answer_call(state, call, CallAnswer::LostTwice).into(),
-            false => run_tool(state, call, false).into(),
+        return if call.is_deadly() {
+            answer_call(state, call, CallAnswer::LostTwice).into()
+        } else {
+            run_tool(state, call, false).into()
         };
     }
     if !dialog.offers(state, &call.call.name) {

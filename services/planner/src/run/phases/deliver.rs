@@ -30,9 +30,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         // An equal head is on the remote already, so a resumed run does not push it again.
         && !(wanted.expected.is_some() && state.source().work().is_pushed(&wanted.head))
     {
-        return match ends_ticket {
-            true => deliver_step(state, request, wanted, handover),
-            false => push_step(state, wanted),
+        return if ends_ticket {
+            deliver_step(state, request, wanted, handover)
+        } else {
+            push_step(state, wanted)
         };
     }
     // The push and the end of the ticket are one report, so nothing remains.

@@ -196,9 +196,12 @@ fn read_intake(reply: &ModelReply, request: &JobRequest) -> Result<TicketIntake,
 /// Resolves modules by their names in the rules; without rules for modules, they are folders.
 fn resolve_modules(found: Vec<ModuleNote>, request: &JobRequest) -> Result<Vec<ModuleNote>, ArgumentProblem> {
     let known = &request.rules.modules;
-    let is_known = |note: &ModuleNote| match known.is_empty() {
-        true => is_inside(&note.name),
-        false => known.iter().any(|module| module.name == note.name),
+    let is_known = |note: &ModuleNote| {
+        if known.is_empty() {
+            is_inside(&note.name)
+        } else {
+            known.iter().any(|module| module.name == note.name)
+        }
     };
     // Refused only if the rules name modules; otherwise a folder outside of the repository is dropped
     // silently.
@@ -236,12 +239,13 @@ fn check_decline(
             return Ok(IntakeDecision::Decline { kind, reason });
         }
     };
-    match known.iter().any(|name| name == repeats) {
-        true => Ok(IntakeDecision::Decline {
+    if known.iter().any(|name| name == repeats) {
+        Ok(IntakeDecision::Decline {
             kind,
             reason: format!("{repeats}: {reason}"),
-        }),
-        false => Err(ArgumentProblem::Citation(known)),
+        })
+    } else {
+        Err(ArgumentProblem::Citation(known))
     }
 }
 

@@ -38,9 +38,10 @@ fn wanted_report(state: &PlannerRunState) -> Option<OutboundAction> {
         JobSubject::Checks(checks) => OutboundAction::ChecksRepaired(ChecksRepaired {
             pull_request: checks.pull_request.clone(),
             commit: commit_of_push(state),
-            strategy: match is_auto_fix(handover) {
-                true => RepairStrategy::AutoFix,
-                false => RepairStrategy::Model,
+            strategy: if is_auto_fix(handover) {
+                RepairStrategy::AutoFix
+            } else {
+                RepairStrategy::Model
             },
             by: handover.repaired_by.clone(),
             summary: handover.summary.clone(),

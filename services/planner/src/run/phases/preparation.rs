@@ -135,9 +135,10 @@ fn list_mcp_tools(state: &PlannerRunState) -> RunStep {
     // A former release began the conversation without these tools, and a change would lose the provider's
     // cache.
     let is_late = state.conversation().turn_count() > 0;
-    match is_allowed && !is_late && !state.mcp().is_listed() {
-        true => RunAction::ListMcpTools.into(),
-        false => RunStep::Over,
+    if is_allowed && !is_late && !state.mcp().is_listed() {
+        RunAction::ListMcpTools.into()
+    } else {
+        RunStep::Over
     }
 }
 
@@ -168,9 +169,10 @@ fn refine_code(state: &PlannerRunState) -> RunStep {
         .present()
         .is_some_and(|intake| !intake.files.is_empty());
     // The first search was at the start of the run; more than one further search brings nothing new.
-    match expects && state.source().lookups() < 2 && !state.conversation().is_at_work() {
-        true => RunAction::FindCode.into(),
-        false => RunStep::Over,
+    if expects && state.source().lookups() < 2 && !state.conversation().is_at_work() {
+        RunAction::FindCode.into()
+    } else {
+        RunStep::Over
     }
 }
 

@@ -85,9 +85,10 @@ fn apply_fixes(state: &PlannerRunState) -> RunStep {
 fn run_repairs(state: &PlannerRunState, repairs: &[String]) -> RunStep {
     let mut known = state.own_calls().calls().iter();
     if let Some(call) = known.find(|call| is_repair(call) && call.is_open()) {
-        return match call.is_deadly() {
-            true => answer_call(state, call, CallAnswer::LostTwice).into(),
-            false => run_tool(state, call, true).into(),
+        return if call.is_deadly() {
+            answer_call(state, call, CallAnswer::LostTwice).into()
+        } else {
+            run_tool(state, call, true).into()
         };
     }
     let is_wanted = |command: &&String| {

@@ -657,9 +657,10 @@ fn conflicting_branch_gets_free_name() {
         let (turns, own) = (play.state.conversation().turn_count(), wanted_branch(&play));
         play.settle(OutboundOutcome::Refused(refusal(own.clone())));
         assert_eq!(play.drive(), RunAction::Wait);
-        let expected = match is_flat {
-            true => own.replace('/', "-"),
-            false => format!("{own}-2"),
+        let expected = if is_flat {
+            own.replace('/', "-")
+        } else {
+            format!("{own}-2")
         };
         assert_eq!(wanted_branch(&play), expected);
         play.settle(OutboundOutcome::Refused(OutboundRefusal::ForeignBranch {

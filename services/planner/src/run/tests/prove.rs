@@ -485,9 +485,10 @@ fn build_new_test_bench() -> Bench {
 fn build_changed_file(path: &str) -> ChangedFileSize {
     ChangedFileSize {
         path: path.to_owned(),
-        role: match path.starts_with("tests/") {
-            true => FileRole::Test,
-            false => FileRole::Product,
+        role: if path.starts_with("tests/") {
+            FileRole::Test
+        } else {
+            FileRole::Product
         },
         added: 1,
         removed: 0,

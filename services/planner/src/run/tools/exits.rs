@@ -49,9 +49,10 @@ fn handle_finish(state: &PlannerRunState, request: &JobRequest, call: &TurnCall)
 /// Refuses a handover without a scope if the rules require one in conventional commits.
 fn check_scope(rules: &CommitRules, handover: WorkHandover) -> Result<WorkHandover, ArgumentProblem> {
     let is_wanted = rules.scope_required && rules.style == CommitStyle::Conventional;
-    match is_wanted && handover.scope.is_empty() {
-        true => Err(ArgumentProblem::Scope),
-        false => Ok(handover),
+    if is_wanted && handover.scope.is_empty() {
+        Err(ArgumentProblem::Scope)
+    } else {
+        Ok(handover)
     }
 }
 
@@ -78,9 +79,10 @@ fn check_complete(state: &PlannerRunState, handover: WorkHandover) -> Result<Wor
         .map(|thread| thread.id)
         .collect();
     let is_known = |reply: &ThreadReply| threads.iter().any(|thread| thread.id == reply.id);
-    match open.is_empty() && handover.replies.iter().all(is_known) {
-        true => Ok(handover),
-        false => Err(ArgumentProblem::Replies(open)),
+    if open.is_empty() && handover.replies.iter().all(is_known) {
+        Ok(handover)
+    } else {
+        Err(ArgumentProblem::Replies(open))
     }
 }
 
@@ -240,9 +242,10 @@ pub(in crate::run) fn check_questions(
         let options = question.options.len() <= 6 && question.options.iter().all(|text| text.len() <= 300);
         QUESTION_CHARS.contains(&question.text.trim().chars().count()) && options
     };
-    match (1..=MOST_QUESTIONS).contains(&questions.len()) && questions.iter().all(is_fit) {
-        true => Ok(questions),
-        false => Err(ArgumentProblem::Questions),
+    if (1..=MOST_QUESTIONS).contains(&questions.len()) && questions.iter().all(is_fit) {
+        Ok(questions)
+    } else {
+        Err(ArgumentProblem::Questions)
     }
 }
 
@@ -267,8 +270,9 @@ struct GiveUpInput {
 pub(in crate::run) fn parse_give_up(input: &Value) -> Result<(GiveUp, String), ArgumentProblem> {
     let GiveUpInput { kind, evidence } = parse_input(input)?;
     let evidence = evidence.trim().to_owned();
-    match EVIDENCE_CHARS.contains(&evidence.chars().count()) {
-        true => Ok((kind, evidence)),
-        false => Err(ArgumentProblem::Evidence),
+    if EVIDENCE_CHARS.contains(&evidence.chars().count()) {
+        Ok((kind, evidence))
+    } else {
+        Err(ArgumentProblem::Evidence)
     }
 }

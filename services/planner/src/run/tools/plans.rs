@@ -52,9 +52,10 @@ pub(in crate::run) fn parse_plan(input: &Value) -> Result<ChangePlan, ArgumentPr
         risks: truncate_lines(input.risks, LINE_CHARS),
         not_doing: truncate_lines(input.not_doing, LINE_CHARS),
     };
-    match plan.goal.is_empty() || plan.approach.is_empty() || plan.steps.is_empty() {
-        true => Err(ArgumentProblem::Plan),
-        false => Ok(plan),
+    if plan.goal.is_empty() || plan.approach.is_empty() || plan.steps.is_empty() {
+        Err(ArgumentProblem::Plan)
+    } else {
+        Ok(plan)
     }
 }
 

@@ -59,9 +59,10 @@ fn check_verdicts(review: ReviewOfChange, request: &JobRequest) -> Result<Review
         .into_iter()
         .filter(|point| !is_judged(point))
         .collect();
-    match missing.is_empty() {
-        true => Ok(review),
-        false => Err(ArgumentProblem::Verdicts(missing)),
+    if missing.is_empty() {
+        Ok(review)
+    } else {
+        Err(ArgumentProblem::Verdicts(missing))
     }
 }
 
@@ -136,9 +137,10 @@ fn handle_review(state: &PlannerRunState, _: &JobRequest, call: &TurnCall) -> Ru
     let change = state.own_calls().diff().unwrap_or_default();
     let parsed = parse_objections(&call.call.input).and_then(|objections| {
         let is_here = |objection: &ReviewObjection| change.contains(&objection.path);
-        match objections.iter().all(is_here) {
-            true => Ok(objections),
-            false => Err(ArgumentProblem::Objection),
+        if objections.iter().all(is_here) {
+            Ok(objections)
+        } else {
+            Err(ArgumentProblem::Objection)
         }
     });
     note_exit(state, call, parsed)
@@ -167,9 +169,10 @@ pub(in crate::run) fn parse_objections(input: &Value) -> Result<Vec<ReviewObject
     let is_fit = |objection: &ReviewObjection| {
         !objection.path.is_empty() && is_long_enough(&objection.trigger) && is_long_enough(&objection.why)
     };
-    match objections.iter().all(is_fit) {
-        true => Ok(objections),
-        false => Err(ArgumentProblem::Objection),
+    if objections.iter().all(is_fit) {
+        Ok(objections)
+    } else {
+        Err(ArgumentProblem::Objection)
     }
 }
 

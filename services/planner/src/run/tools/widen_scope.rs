@@ -27,9 +27,10 @@ fn parse_widening(input: &Value, request: &JobRequest) -> Result<WidenedModule, 
         });
     }
     let reason = reason.trim().to_owned();
-    match REASON_CHARS.contains(&reason.chars().count()) {
-        true => Ok(WidenedModule { module, reason }),
-        false => Err(ArgumentProblem::Reason),
+    if REASON_CHARS.contains(&reason.chars().count()) {
+        Ok(WidenedModule { module, reason })
+    } else {
+        Err(ArgumentProblem::Reason)
     }
 }
 

@@ -292,13 +292,13 @@ pub(in crate::run::machine) fn first_turns_tokens(dialog: &PhaseDialog, turns: u
     let from = dialog.context.first_shown();
     let shown = dialog.turns.get(from..turns).unwrap_or_default();
     let cleared = dialog.context.cleared.saturating_sub(from);
-    let each = shown
-        .iter()
-        .enumerate()
-        .map(|(place, turn)| match place < cleared {
-            true => reply_tokens(turn),
-            false => turn_tokens(turn),
-        });
+    let each = shown.iter().enumerate().map(|(place, turn)| {
+        if place < cleared {
+            reply_tokens(turn)
+        } else {
+            turn_tokens(turn)
+        }
+    });
     each.sum()
 }
 

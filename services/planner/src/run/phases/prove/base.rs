@@ -48,8 +48,9 @@ fn check_base(state: &PlannerRunState) -> RunStep {
     };
     let missing = specs.filter(|check| is_wanted(check) && checks.result(check).is_none());
     let missing: Vec<CheckSpec> = missing.collect();
-    match missing.is_empty() {
-        true => RunStep::Over,
-        false => schedule::run_missing_checks(state, &commands, missing, Vec::new()),
+    if missing.is_empty() {
+        RunStep::Over
+    } else {
+        schedule::run_missing_checks(state, &commands, missing, Vec::new())
     }
 }

@@ -121,9 +121,10 @@ impl<'a> CheckCommand<'a> {
         }
         let without = self.conclusive_head().map(|_| (self.without(), 0));
         let missing = self.missing_of(without.into_iter().collect());
-        match missing.is_empty() {
-            true => self.missing_of(self.repeats()),
-            false => missing,
+        if missing.is_empty() {
+            self.missing_of(self.repeats())
+        } else {
+            missing
         }
     }
 
@@ -138,9 +139,10 @@ impl<'a> CheckCommand<'a> {
         };
         let is_worse = !self.suspects().is_empty() || !self.lost_at(0).is_empty();
         let is_quick = head.outcome == CheckOutcome::Green && head.duration_ms < REPEATED_MS;
-        match is_quick && !is_worse {
-            true => self.missing_of(vec![(without.clone(), 0), (TreeKind::Head, 1), (without, 1)]),
-            false => Vec::new(),
+        if is_quick && !is_worse {
+            self.missing_of(vec![(without.clone(), 0), (TreeKind::Head, 1), (without, 1)])
+        } else {
+            Vec::new()
         }
     }
 
@@ -199,9 +201,10 @@ impl<'a> CheckCommand<'a> {
             return false;
         };
         // A failing command is an excuse only for the same failure.
-        match test == self.found.command {
-            true => head.new_failures(base) == NewFailures::None,
-            false => self.fails(test, TreeKind::Base, 1) == Some(true),
+        if test == self.found.command {
+            head.new_failures(base) == NewFailures::None
+        } else {
+            self.fails(test, TreeKind::Base, 1) == Some(true)
         }
     }
 
@@ -212,9 +215,10 @@ impl<'a> CheckCommand<'a> {
             return LostTests::default();
         };
         // A run without tree and tests did not happen or was interrupted, so it lost nothing.
-        match head.tree.is_some() || head.tests.is_some() {
-            true => base.tests_not_run_in(head, self.removed()),
-            false => LostTests::default(),
+        if head.tree.is_some() || head.tests.is_some() {
+            base.tests_not_run_in(head, self.removed())
+        } else {
+            LostTests::default()
         }
     }
 
@@ -408,9 +412,10 @@ impl<'a> CheckCommand<'a> {
             missing: lost.names,
             still_failing,
             flaky,
-            reason: match head.outcome.is_about_the_code() {
-                true => String::new(),
-                false => head.reason.clone(),
+            reason: if head.outcome.is_about_the_code() {
+                String::new()
+            } else {
+                head.reason.clone()
             },
             setup_hint: head.setup_hint.clone(),
         })
@@ -465,9 +470,10 @@ fn tree_without_product(change: Option<&ChangeReport>) -> TreeKind {
     let paths = [change.test_files.as_slice(), &change.support_files].concat();
     let mixed = mixed_files(change);
     if mixed.is_empty() {
-        return match paths.is_empty() {
-            true => TreeKind::Base,
-            false => TreeKind::BaseWith { paths },
+        return if paths.is_empty() {
+            TreeKind::Base
+        } else {
+            TreeKind::BaseWith { paths }
         };
     }
     let is_product = |path: &String| !paths.contains(path) && !mixed.contains(&path.as_str());

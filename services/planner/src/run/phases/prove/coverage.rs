@@ -38,9 +38,10 @@ pub(super) fn measure_coverage(change: &ChangeReport, commands: &[CheckCommand<'
             Ok(false) => unnoticed.push(hunk.clone()),
         }
     }
-    match missing.is_empty() {
-        true => HunkCoverage::Known(unnoticed),
-        false => HunkCoverage::Missing(missing),
+    if missing.is_empty() {
+        HunkCoverage::Known(unnoticed)
+    } else {
+        HunkCoverage::Missing(missing)
     }
 }
 

@@ -362,9 +362,10 @@ fn finish_proof(
 /// than one from the change.
 fn origin_of_evidence(rows: &[CheckRow], commands: &[CheckCommand<'_>]) -> ShownBy {
     let is_own = |test: &String| commands.iter().any(|command| command.is_own(test));
-    match rows.iter().flat_map(|row| &row.mended).any(is_own) {
-        true => ShownBy::OwnTests,
-        false => ShownBy::ChangedTests,
+    if rows.iter().flat_map(|row| &row.mended).any(is_own) {
+        ShownBy::OwnTests
+    } else {
+        ShownBy::ChangedTests
     }
 }
 

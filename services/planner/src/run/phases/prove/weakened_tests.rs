@@ -23,9 +23,10 @@ pub(super) fn missing_old_runs(command: &CheckCommand<'_>) -> Vec<CheckSpec> {
         return Vec::new();
     };
     let first = command.missing_of(vec![(old.clone(), 0)]);
-    match first.is_empty() && !failing_old_tests_at(command, 0).is_empty() {
-        true => command.missing_of(vec![(old, 1)]),
-        false => first,
+    if first.is_empty() && !failing_old_tests_at(command, 0).is_empty() {
+        command.missing_of(vec![(old, 1)])
+    } else {
+        first
     }
 }
 
@@ -91,9 +92,10 @@ fn lost_tests_from(names: Vec<String>) -> LostTests {
 /// Returns the tests of the base that do not pass with the change's product in both runs.
 fn failing_old_tests(command: &CheckCommand<'_>) -> LostTests {
     let first = failing_old_tests_at(command, 0);
-    match first.is_empty() {
-        true => first,
-        false => first.shared_with(&failing_old_tests_at(command, 1)),
+    if first.is_empty() {
+        first
+    } else {
+        first.shared_with(&failing_old_tests_at(command, 1))
     }
 }
 
@@ -128,18 +130,20 @@ fn find_silenced_tests(
     let is_hidden = !was_tried
         || lost.names.iter().any(|name| not_passing.names.contains(name))
         || (lost.names.is_empty() && !not_passing.is_empty());
-    let what = match is_hidden && was_tried {
-        true => "Runs no more, and the former version does not pass with the change",
-        false => "Runs no more",
+    let what = if is_hidden && was_tried {
+        "Runs no more, and the former version does not pass with the change"
+    } else {
+        "Runs no more"
     };
     let words = format!(
         "{what}: {}: {}",
         render_count(lost.count),
         render_names(&lost, command)
     );
-    let severity = match is_hidden {
-        true => FindingSeverity::Block,
-        false => FindingSeverity::Flag,
+    let severity = if is_hidden {
+        FindingSeverity::Block
+    } else {
+        FindingSeverity::Flag
     };
     Some(build_finding(
         command,
@@ -284,9 +288,10 @@ fn build_finding(
         path,
         line: 0,
         kind: kind.to_owned(),
-        severity: match asked.is_empty() {
-            true => severity,
-            false => FindingSeverity::Flag,
+        severity: if asked.is_empty() {
+            severity
+        } else {
+            FindingSeverity::Flag
         },
         words,
         ticket_words: asked,
