@@ -18,27 +18,35 @@ pub struct InvalidInstance {
     pub reason: String,
 }
 
-/// Figures of an evaluation.
+/// Figures of an evaluation that are not in the records.
 #[derive(Clone, Debug, Serialize)]
-pub struct EvalSummary {
+pub struct EvalFrame {
     /// Release of the command that played the runs.
     pub release: String,
     /// Model by its name at the provider.
     pub model: String,
     /// Digest of the settings and rules.
     pub settings: String,
-    /// Valid instances, and runs of each.
+    /// Valid instances of the data set.
     pub instances: usize,
     /// Runs of each instance.
     pub runs_each: u32,
     /// Instances that cannot be graded.
     pub invalid: Vec<InvalidInstance>,
-    /// Runs with a result, and runs without one.
+    /// Reason why the evaluation ended before its last run.
+    pub ended_early: Option<String>,
+}
+
+/// Figures of an evaluation.
+#[derive(Clone, Debug, Serialize)]
+pub struct EvalSummary {
+    /// Figures that are not in the records.
+    #[serde(flatten)]
+    pub frame: EvalFrame,
+    /// Runs with a record.
     pub finished: usize,
     /// Runs without a record.
     pub missing: usize,
-    /// Reason for runs without a result.
-    pub ended_early: Option<String>,
     /// Share of resolved runs.
     pub resolved: ResolvedShare,
     /// Cost of the model calls.
@@ -70,7 +78,7 @@ pub struct ResolvedShare {
     pub runs: usize,
     /// Mean share over the instances, 0 to 1.
     pub share: f64,
-    /// Wilson's 95 % interval. Runs of one instance count as one, because they are not independent.
+    /// Lower end of Wilson's 95 % interval. Runs of one instance count as one, because they are not independent.
     pub low: f64,
     /// Upper end of the 95 % interval.
     pub high: f64,
@@ -200,24 +208,6 @@ impl EvalComparison {
     }
 }
 
-/// Figures of an evaluation that are not in the records.
-pub struct EvalFrame {
-    /// Release of the command that played the runs.
-    pub release: String,
-    /// Model by its name at the provider.
-    pub model: String,
-    /// Digest of the settings and rules.
-    pub settings: String,
-    /// Instances of the data set.
-    pub instances: usize,
-    /// Runs of each instance.
-    pub runs_each: u32,
-    /// Instances that cannot be graded.
-    pub invalid: Vec<InvalidInstance>,
-    /// Reason why the evaluation ended before its last run.
-    pub ended_early: Option<String>,
-}
-
 impl EvalSummary {
     /// Computes the figures of these runs, and compares them with another evaluation.
     pub fn of(frame: EvalFrame, records: &[EvalRunRecord], other: Option<&[EvalRunRecord]>) -> Self {
@@ -248,13 +238,7 @@ impl EvalSummary {
             stops: count_names(records.iter().map(|record| record.stop.clone())),
             leaks: leaks.into_iter().collect(),
             comparison: other.map(|other| EvalComparison::of(records, other)),
-            release: frame.release,
-            model: frame.model,
-            settings: frame.settings,
-            instances: frame.instances,
-            runs_each: frame.runs_each,
-            invalid: frame.invalid,
-            ended_early: frame.ended_early,
+            frame,
         }
     }
 }

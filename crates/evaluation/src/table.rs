@@ -41,7 +41,8 @@ pub fn render_run_line(record: &EvalRunRecord) -> String {
 /// Text of the whole evaluation, with one line per run first.
 pub fn render_evaluation(summary: &EvalSummary, records: &[EvalRunRecord]) -> String {
     let mut lines: Vec<String> = records.iter().map(render_run_line).collect();
-    for invalid in &summary.invalid {
+    let frame = &summary.frame;
+    for invalid in &frame.invalid {
         lines.push(format!(
             "{:<10} {:<32} {}",
             "invalid", invalid.instance, invalid.reason
@@ -49,14 +50,14 @@ pub fn render_evaluation(summary: &EvalSummary, records: &[EvalRunRecord]) -> St
     }
     lines.push(String::new());
     let mut row = |name: &str, value: String| lines.push(format!("{name:<18} {value}"));
-    row("model", summary.model.clone());
+    row("model", frame.model.clone());
     row(
         "release, settings",
-        format!("{}, {}", summary.release, summary.settings),
+        format!("{}, {}", frame.release, frame.settings),
     );
     row(
         "instances",
-        format!("{} valid, {} invalid", summary.instances, summary.invalid.len()),
+        format!("{} valid, {} invalid", frame.instances, frame.invalid.len()),
     );
     row(
         "runs",
@@ -67,7 +68,7 @@ pub fn render_evaluation(summary: &EvalSummary, records: &[EvalRunRecord]) -> St
     if let Some(comparison) = &summary.comparison {
         row("compared", render_comparison(comparison));
     }
-    if let Some(why) = &summary.ended_early {
+    if let Some(why) = &frame.ended_early {
         row("ended early", why.clone());
     }
     lines.join("\n")
@@ -87,7 +88,10 @@ fn add_result_rows(summary: &EvalSummary, row: &mut impl FnMut(&str, String)) {
         ),
     );
     if let Some(power) = resolved.pass_power {
-        row(&format!("pass^{}", summary.runs_each), render_percent(power));
+        row(
+            &format!("pass^{}", summary.frame.runs_each),
+            render_percent(power),
+        );
     }
     row("false done", summary.false_done.to_string());
     row("infra failures", summary.infra.to_string());
