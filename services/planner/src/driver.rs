@@ -22,7 +22,9 @@ use tracing::Instrument as _;
 
 use crate::budgets::SharedBudgets;
 use crate::embeddings::EmbeddingClient;
-use crate::executors::{CallError, ExecutorFleet, OpenError, OpeningCommit, RunCaller, parse_commit_id};
+use crate::executors::{
+    CallError, ExecutorFleet, OpenError, OpeningCommit, RunCaller, WorkspaceCalls, parse_commit_id,
+};
 use crate::live_output;
 use crate::mcp_calls::McpCaller;
 use crate::model::{self, ModelClients};
@@ -117,6 +119,16 @@ impl From<queue::Error> for TicketError {
     }
 }
 
+/// Run whose action is performed.
+pub(crate) struct StepContext {
+    pub(crate) state: Arc<PlannerRunState>,
+    pub(crate) fence: RunFence,
+    /// Bytes of the snapshots that other runs of the ticket keep.
+    pub(crate) kept_elsewhere: u64,
+    /// Reads of the run that run before their turn.
+    pub(crate) ahead: Arc<ReadAhead>,
+}
+
 /// Executes the actions of all runs.
 pub(crate) struct RunDriver {
     pub(crate) queue: Queue,
@@ -135,58 +147,49 @@ pub(crate) struct RunDriver {
 impl RunDriver {
     /// Performs one action, and keeps the run's workspaces alive meanwhile. Dropping the future cancels it.
     ///
-    /// `kept_elsewhere`: bytes of the snapshots that other runs of the ticket keep. `ahead`: reads of the run
-    /// that run before their turn.
-    ///
     /// # Errors
     /// [`TicketError`]; every other failure is a fact.
     pub(crate) async fn perform(
         &self,
         action: RunAction,
-        state: &PlannerRunState,
-        fence: RunFence,
-        kept_elsewhere: u64,
-        ahead: &ReadAhead,
+        step: &StepContext,
     ) -> Result<StepOutcome, TicketError> {
         // Reads are valid until something else happens than the calls of their reply.
         if !matches!(
             action,
             RunAction::Record(_) | RunAction::Answer { .. } | RunAction::CallTool { .. }
         ) {
-            ahead.clear();
+            step.ahead.clear();
         }
         // Before the action, because a model call takes minutes.
-        self.show_progress(&action, state, fence).await?;
+        self.show_progress(&action, &step.state, step.fence).await?;
         tokio::select! {
-            outcome = Box::pin(self.act(action, state, fence, kept_elsewhere, ahead)) => outcome,
+            outcome = Box::pin(self.act(action, step)) => outcome,
             // Unreachable, because the loop has no end. `select!` needs an outcome for it.
-            () = self.keep_workspaces(state, fence) => Err(TicketError::Lost),
+            () = self.keep_workspaces(&step.state, step.fence) => Err(TicketError::Lost),
         }
     }
 
-    async fn act(
-        &self,
-        action: RunAction,
-        state: &PlannerRunState,
-        fence: RunFence,
-        kept_elsewhere: u64,
-        ahead: &ReadAhead,
-    ) -> Result<StepOutcome, TicketError> {
+    async fn act(&self, action: RunAction, step: &StepContext) -> Result<StepOutcome, TicketError> {
+        let state = &*step.state;
         let request = || {
             let request = state.request();
             request.ok_or_else(|| self.impossible(state, "a run without a workspace asked for one"))
         };
+        let known_caller = state.request().map(|request| RunCaller {
+            run: state.run.clone(),
+            repository: request.repository.clone(),
+            fence: step.fence,
+        });
         let caller = || {
-            request().map(|request| RunCaller {
-                run: state.run.clone(),
-                repository: request.repository.clone(),
-                fence,
-            })
+            let caller = known_caller.as_ref();
+            caller.ok_or_else(|| self.impossible(state, "a run without a workspace asked for one"))
         };
-        let workspace = || {
+        let info = || {
             let open = state.source().open_workspace();
             open.ok_or_else(|| self.impossible(state, "an action needs the open workspace"))
         };
+        let workspace = || -> Result<_, TicketError> { Ok(self.executors.workspace(caller()?, info()?)) };
         match action {
             RunAction::Record(fact) => {
                 telemetry::count_context_step(&fact);
@@ -203,8 +206,8 @@ impl RunDriver {
             }
             RunAction::SetLimits => self.set_limits(state).await,
             RunAction::Forecast => Ok(self.forecast(state).await.into()),
-            RunAction::SendReport { id, request, at } => self.send(state, fence, id, request, at).await,
-            RunAction::OpenWorkspace { id } => self.open(&caller()?, state, request()?, id).await,
+            RunAction::SendReport { id, request, at } => self.send(step, id, request, at).await,
+            RunAction::OpenWorkspace { id } => self.open(caller()?, state, request()?, id).await,
             RunAction::AskModel { id } => Ok(self.ask(state, id).await.into()),
             RunAction::SumUp { id } => {
                 let fact = self.sum_up(state, id).await;
@@ -212,18 +215,15 @@ impl RunDriver {
                 Ok(fact.into())
             }
             RunAction::CallTool { id, call, at } => {
-                let (caller, info) = (caller()?, workspace()?);
-                if let Some(result) = ahead.take(state, info).await {
+                let workspace = workspace()?;
+                if let Some(result) = step.ahead.take(state, info()?).await {
                     return Ok(Fact::ToolFinished { id, result }.into());
                 }
-                self.start_following_reads(ahead, &caller, state, info, (&id, at));
-                self.call_tool(&caller, state, info, id, call, at).await
+                self.start_following_reads(step, caller()?, info()?, (&id, at));
+                self.call_tool(workspace, state, id, call, at).await
             }
             RunAction::ReadAttachment { id, read } => self.read_attachment(state, id, &read).await,
-            RunAction::ListMcpTools => {
-                let caller = caller()?;
-                Box::pin(self.list_mcp_tools(&caller, state, workspace()?, request()?)).await
-            }
+            RunAction::ListMcpTools => Box::pin(self.list_mcp_tools(workspace()?, state, request()?)).await,
             RunAction::CallMcpTool {
                 id,
                 server,
@@ -233,21 +233,20 @@ impl RunDriver {
                 let result = Box::pin(self.mcp.call(state, &id, (server.as_str(), &tool), &call)).await;
                 Ok(Fact::ToolFinished { id, result }.into())
             }
-            RunAction::FindCode => self.find_code(&caller()?, state, workspace()?, request()?).await,
+            RunAction::FindCode => self.find_code(workspace()?, state, request()?).await,
             RunAction::FindChecks { inspects_change } => {
-                let place = (&caller()?, workspace()?);
-                self.find_checks(place, state, request()?, inspects_change).await
-            }
-            RunAction::RunChecks { checks } => self.run_checks(&caller()?, state, workspace()?, checks).await,
-            RunAction::InspectChange => {
-                self.inspect_change(&caller()?, state, workspace()?, request()?)
+                self.find_checks(workspace()?, state, request()?, inspects_change)
                     .await
             }
-            RunAction::TakeSnapshot => {
-                self.snapshot(&caller()?, state, workspace()?, kept_elsewhere)
+            RunAction::RunChecks { checks } => {
+                self.run_checks(workspace()?, state, info()?.sandbox, checks)
                     .await
             }
-            RunAction::GoBack { snapshot } => self.go_back(&caller()?, state, workspace()?, snapshot).await,
+            RunAction::InspectChange => self.inspect_change(workspace()?, state, request()?).await,
+            RunAction::TakeSnapshot => self.snapshot(workspace()?, state, step.kept_elsewhere).await,
+            RunAction::GoBack { snapshot } => {
+                self.go_back(workspace()?, state, &info()?.base, snapshot).await
+            }
         }
     }
 
@@ -256,28 +255,27 @@ impl RunDriver {
         loop {
             tokio::time::sleep(KEEPALIVE).await;
             for (caller, info) in callers_of_workspaces(state, fence) {
-                self.executors.workspaces().keep_alive(&caller, info).await;
+                self.executors.workspace(&caller, info).keep_alive().await;
             }
         }
     }
 
     async fn send(
         &self,
-        state: &PlannerRunState,
-        fence: RunFence,
+        step: &StepContext,
         id: OutboundId,
         request: OutboundAction,
         at: Timestamp,
     ) -> Result<StepOutcome, TicketError> {
-        let run = state.run.clone();
+        let run = step.state.run.clone();
         let ticket = run.ticket().clone();
         let report = OutboundRequest {
             id: id.clone(),
             ticket,
             run: Some(run),
-            fence,
+            fence: step.fence,
             at,
-            progress: progress::progress_of_run(state),
+            progress: progress::progress_of_run(&step.state),
             request,
         };
         self.queue.reports().append(&report).await?;
@@ -436,13 +434,13 @@ impl RunDriver {
 
     async fn call_tool(
         &self,
-        caller: &RunCaller,
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
         id: CallId,
         call: ToolCall,
         at: Timestamp,
     ) -> Result<StepOutcome, TicketError> {
+        let caller = workspace.caller;
         let (start, span) = (
             Instant::now(),
             telemetry::tool_span(&caller.run.to_string(), &call.name, id.as_str()),
@@ -454,14 +452,9 @@ impl RunDriver {
         let called = async {
             match server {
                 Some(place) => {
-                    let called = (&id, &call);
-                    self.call_command_tool((caller, info), state, called, place, &output)
-                        .await
+                    command_servers::call_command_tool(workspace, state, (&id, &call), place, &output).await
                 }
-                None => {
-                    let workspaces = self.executors.workspaces();
-                    retry_call(|| workspaces.call_tool(caller, info, &id, &call, signed, &output)).await
-                }
+                None => retry_call(|| workspace.call_tool(&id, &call, signed, &output)).await,
             }
         };
         let called = called.instrument(span).await;
@@ -480,19 +473,13 @@ impl RunDriver {
 
     async fn snapshot(
         &self,
-        caller: &RunCaller,
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
         kept_elsewhere: u64,
     ) -> Result<StepOutcome, TicketError> {
+        let caller = workspace.caller;
         let quota = self.snapshots.quota(state, kept_elsewhere);
-        let taken = match retry_call(|| {
-            self.executors
-                .workspaces()
-                .snapshot(caller, info, state.journal.last_at, &quota)
-        })
-        .await
-        {
+        let taken = match retry_call(|| workspace.snapshot(state.journal.last_at, &quota)).await {
             Ok(taken) => taken,
             // Waiting for space here would hold the run's slot until an operator adds some.
             Err(CallError::Store(error @ queue::Error::Full { .. })) => {
@@ -540,10 +527,7 @@ impl RunDriver {
         }
         self.mcp.close(&state.run);
         for (caller, info) in callers_of_workspaces(state, fence) {
-            self.executors
-                .workspaces()
-                .close(&caller, &info.executor, &info.id)
-                .await;
+            self.executors.workspace(&caller, info).close().await;
         }
     }
 }

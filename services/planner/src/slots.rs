@@ -216,10 +216,8 @@ impl SlotKeeper {
                     // If another planner has taken the ticket over since, the executor refuses this fence.
                     fence: row.fence,
                 };
-                self.executors
-                    .workspaces()
-                    .close(&caller, &held.executor, &held.id)
-                    .await;
+                let workspace = self.executors.workspace_at(&caller, &held.executor, &held.id);
+                workspace.close().await;
             } else {
                 suspects.insert(held);
             }

@@ -2,13 +2,13 @@
 //! does not fail the run.
 
 use domain::check::{CheckOutcome, CheckSpec, CompletedCheck, TreeKind};
-use domain::{CallId, ExecutorWorkspace, Fact, JobRequest, TicketNews, cause::format_error_chain};
+use domain::{CallId, Fact, JobRequest, SandboxLevel, TicketNews, cause::format_error_chain};
 use futures::future::join_all;
 
 use super::recovery::FailedCall;
 use super::{PlannerRunState, RunDriver, StepOutcome, TicketError, retry_call};
 use crate::embeddings::EmbeddingClient;
-use crate::executors::{CallError, CodeSeeds, RunCaller, SeedQuery};
+use crate::executors::{CallError, CodeSeeds, RunCaller, SeedQuery, WorkspaceCalls};
 use crate::live_output;
 
 // Number of code places to rank by meaning; the executor returns no more.
@@ -19,9 +19,8 @@ const TICKET_CHARS: usize = 60_000;
 impl RunDriver {
     pub(super) async fn find_code(
         &self,
-        caller: &RunCaller,
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
         let query = SeedQuery {
@@ -35,12 +34,7 @@ impl RunDriver {
             ..SeedQuery::default()
         };
         let text = query.text.clone();
-        let found = match self
-            .executors
-            .workspaces()
-            .seed_context(caller, info, query)
-            .await
-        {
+        let found = match workspace.seed_context(query).await {
             Ok(found) => Ok(self.ranked(request, &text, found).await),
             Err(error) => Err(error),
         };
@@ -48,7 +42,7 @@ impl RunDriver {
             seeds: Vec::new(),
             note: String::new(),
         };
-        self.or_nothing(caller, state, found, nothing).await
+        self.or_nothing(workspace.caller, state, found, nothing).await
     }
 
     /// Returns the embeddings client, if it is configured and the repository's rules allow it.
@@ -77,15 +71,15 @@ impl RunDriver {
     /// that they have one after the other, so a crash between them leaves the inspection to the next planner.
     pub(super) async fn find_checks(
         &self,
-        (caller, info): (&RunCaller, &ExecutorWorkspace),
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
         request: &JobRequest,
         inspects_change: bool,
     ) -> Result<StepOutcome, TicketError> {
-        let searching = self.request_checks(caller, info, request);
+        let searching = request_checks(workspace, request);
         let inspecting = async {
             if inspects_change {
-                Some(self.request_inspection(caller, state, info, request).await)
+                Some(request_inspection(workspace, state, request).await)
             } else {
                 None
             }
@@ -94,7 +88,7 @@ impl RunDriver {
         let nothing = Fact::ChecksFound {
             candidates: Vec::new(),
         };
-        let outcome = self.or_nothing(caller, state, found, nothing).await?;
+        let outcome = self.or_nothing(workspace.caller, state, found, nothing).await?;
         Ok(match (outcome, seen) {
             (StepOutcome::Fact(found), Some(Ok(seen))) if matches!(*found, Fact::ChecksFound { .. }) => {
                 StepOutcome::Facts(vec![*found, seen])
@@ -105,75 +99,34 @@ impl RunDriver {
         })
     }
 
-    async fn request_checks(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
-        request: &JobRequest,
-    ) -> Result<Fact, CallError> {
-        let given = match &request.rules.agent.checks {
-            // The rules turn checks off, so the executor has nothing to search for.
-            Some(commands) if commands.is_empty() => {
-                return Ok(Fact::ChecksFound {
-                    candidates: Vec::new(),
-                });
-            }
-            Some(commands) => commands.as_slice(),
-            None => &[],
-        };
-        let asked = (given, request.rules.agent.reports.as_slice());
-        let found = retry_call(|| self.executors.workspaces().find_checks(caller, info, asked)).await;
-        found.map(|candidates| Fact::ChecksFound { candidates })
-    }
-
     pub(super) async fn inspect_change(
         &self,
-        caller: &RunCaller,
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
         request: &JobRequest,
     ) -> Result<StepOutcome, TicketError> {
-        let seen = self.request_inspection(caller, state, info, request).await;
-        self.or_nothing(caller, state, seen, Fact::ChangeInspected { report: None })
-            .await
-    }
-
-    async fn request_inspection(
-        &self,
-        caller: &RunCaller,
-        state: &PlannerRunState,
-        info: &ExecutorWorkspace,
-        request: &JobRequest,
-    ) -> Result<Fact, CallError> {
-        let asked = collect_ticket_text(state, request);
-        let seen = retry_call(|| {
-            self.executors
-                .workspaces()
-                .inspect_change(caller, info, asked.clone())
-        })
-        .await;
-        seen.map(|report| Fact::ChangeInspected {
-            report: Some(Box::new(report)),
-        })
+        let seen = request_inspection(workspace, state, request).await;
+        let nothing = Fact::ChangeInspected { report: None };
+        self.or_nothing(workspace.caller, state, seen, nothing).await
     }
 
     /// Runs checks at the same time. The results are recorded together, in the order of the requests.
     pub(super) async fn run_checks(
         &self,
-        caller: &RunCaller,
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
+        sandbox: SandboxLevel,
         checks: Vec<(CallId, CheckSpec)>,
     ) -> Result<StepOutcome, TicketError> {
         let running = checks
             .iter()
-            .map(|(id, check)| self.run_check(caller, info, id, check));
+            .map(|(id, check)| self.run_check(workspace, id, check));
         let (mut facts, mut failed) = (Vec::new(), None);
         for (ended, (id, check)) in join_all(running).await.into_iter().zip(&checks) {
             match ended {
                 Ok(run) => facts.push(build_check_fact(id, clear_passing_names(run))),
                 Err(error) if is_unanswered(&error) => {
-                    let run = unrun_check(check, format_error_chain(&error), info);
+                    let run = unrun_check(check, format_error_chain(&error), sandbox);
                     facts.push(build_check_fact(id, run));
                 }
                 Err(error) => failed = failed.or(Some((error, id, check))),
@@ -181,9 +134,9 @@ impl RunDriver {
         }
         match failed {
             Some((error, id, check)) if facts.is_empty() => {
-                let run = unrun_check(check, format_error_chain(&error), info);
+                let run = unrun_check(check, format_error_chain(&error), sandbox);
                 let nothing = FailedCall::Check(Box::new(build_check_fact(id, run)));
-                self.recover(caller, state, error, nothing).await
+                self.recover(workspace.caller, state, error, nothing).await
             }
             // Results come first, because a recovery may take long. A check without one is repeated under its
             // id, and its failure shows again.
@@ -193,18 +146,13 @@ impl RunDriver {
 
     async fn run_check(
         &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        workspace: WorkspaceCalls<'_>,
         id: &CallId,
         check: &CheckSpec,
     ) -> Result<CompletedCheck, CallError> {
-        let output = live_output::start_output(self.queue.live(), caller.run.clone(), id.clone());
-        retry_call(|| {
-            self.executors
-                .workspaces()
-                .run_check(caller, info, id, check, &output)
-        })
-        .await
+        let run = workspace.caller.run.clone();
+        let output = live_output::start_output(self.queue.live(), run, id.clone());
+        retry_call(|| workspace.run_check(id, check, &output)).await
     }
 
     /// Recovers a lost workspace. Every other failure has the result `nothing`.
@@ -224,6 +172,34 @@ impl RunDriver {
             }
         }
     }
+}
+
+async fn request_checks(workspace: WorkspaceCalls<'_>, request: &JobRequest) -> Result<Fact, CallError> {
+    let given = match &request.rules.agent.checks {
+        // The rules turn checks off, so the executor has nothing to search for.
+        Some(commands) if commands.is_empty() => {
+            return Ok(Fact::ChecksFound {
+                candidates: Vec::new(),
+            });
+        }
+        Some(commands) => commands.as_slice(),
+        None => &[],
+    };
+    let asked = (given, request.rules.agent.reports.as_slice());
+    let found = retry_call(|| workspace.find_checks(asked)).await;
+    found.map(|candidates| Fact::ChecksFound { candidates })
+}
+
+async fn request_inspection(
+    workspace: WorkspaceCalls<'_>,
+    state: &PlannerRunState,
+    request: &JobRequest,
+) -> Result<Fact, CallError> {
+    let asked = collect_ticket_text(state, request);
+    let seen = retry_call(|| workspace.inspect_change(asked.clone())).await;
+    seen.map(|report| Fact::ChangeInspected {
+        report: Some(Box::new(report)),
+    })
 }
 
 /// Returns true for a call that has no answer although the workspace is open.
@@ -296,7 +272,7 @@ fn clear_passing_names(mut run: CompletedCheck) -> CompletedCheck {
 }
 
 /// Result of a check that did not run.
-fn unrun_check(check: &CheckSpec, reason: String, info: &ExecutorWorkspace) -> CompletedCheck {
+fn unrun_check(check: &CheckSpec, reason: String, sandbox: SandboxLevel) -> CompletedCheck {
     CompletedCheck {
         command: check.command.clone(),
         directory: check.directory.clone(),
@@ -310,7 +286,7 @@ fn unrun_check(check: &CheckSpec, reason: String, info: &ExecutorWorkspace) -> C
         tests: None,
         output_tail: String::new(),
         truncated: false,
-        sandbox: info.sandbox,
+        sandbox,
         tampered: Vec::new(),
         setup_hint: None,
     }

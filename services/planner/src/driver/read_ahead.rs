@@ -13,7 +13,7 @@ use tokio::{sync::mpsc, time::Instant};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
 
-use super::RunDriver;
+use super::{RunDriver, StepContext};
 use crate::executors::RunCaller;
 use crate::run::{CallPlace, PlannerRunState, find_open_place, list_following_reads};
 use crate::telemetry;
@@ -58,14 +58,13 @@ impl RunDriver {
     /// Starts the reads that follow the open call `id` in its reply.
     pub(super) fn start_following_reads(
         &self,
-        ahead: &ReadAhead,
+        step: &StepContext,
         caller: &RunCaller,
-        state: &PlannerRunState,
         info: &ExecutorWorkspace,
         (id, at): (&CallId, Timestamp),
     ) {
-        for (place, call) in list_following_reads(state) {
-            if ahead.has(&place) {
+        for (place, call) in list_following_reads(&step.state) {
+            if step.ahead.has(&place) {
                 continue;
             }
             let early = EarlyCall {
@@ -73,8 +72,8 @@ impl RunDriver {
                 call: call.clone(),
                 at,
             };
-            let read = self.read_early(caller.clone(), info.clone(), early, state);
-            ahead.0.lock().push(EarlyRead {
+            let read = self.read_early(caller.clone(), info.clone(), early, &step.state);
+            step.ahead.0.lock().push(EarlyRead {
                 workspace: info.id.clone(),
                 place,
                 result: AbortOnDropHandle::new(tokio::spawn(read)),
@@ -99,8 +98,8 @@ impl RunDriver {
             let start = Instant::now();
             // Reads have no output while they run.
             let (output, _) = mpsc::channel(1);
-            let calls = executors.workspaces();
-            let called = calls.call_tool(&caller, &info, &id, &call, (at, &author), &output);
+            let workspace = executors.workspace(&caller, &info);
+            let called = workspace.call_tool(&id, &call, (at, &author), &output);
             match called.await {
                 Ok(result) if result.status != ToolStatus::Interrupted => {
                     telemetry::count_tool_call(&call.name, start, &result);

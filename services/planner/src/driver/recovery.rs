@@ -1,9 +1,11 @@
 //! Recovery after a failed call to an executor.
 
-use domain::{CallId, ExecutorWorkspace, Fact, ToolResult, WorkspaceSnapshot, cause::format_error_chain};
+use domain::{CallId, CommitId, Fact, ToolResult, WorkspaceSnapshot, cause::format_error_chain};
 
 use super::{RunDriver, StepOutcome, TicketError};
-use crate::executors::{CallError, OpenError, OpeningCommit, PlannerSnapshotRestore, RunCaller};
+use crate::executors::{
+    CallError, OpenError, OpeningCommit, PlannerSnapshotRestore, RunCaller, WorkspaceCalls,
+};
 use crate::prompts;
 use crate::run::PlannerRunState;
 
@@ -85,9 +87,9 @@ impl RunDriver {
     /// Reopens the workspace with an earlier state of the change.
     pub(super) async fn go_back(
         &self,
-        caller: &RunCaller,
+        workspace: WorkspaceCalls<'_>,
         state: &PlannerRunState,
-        info: &ExecutorWorkspace,
+        base: &CommitId,
         snapshot: WorkspaceSnapshot,
     ) -> Result<StepOutcome, TicketError> {
         let Some(request) = state.request() else {
@@ -99,12 +101,9 @@ impl RunDriver {
             pack,
         };
         // Frees the slot first; the pool may have no other.
-        self.executors
-            .workspaces()
-            .close(caller, &info.executor, &info.id)
-            .await;
-        let base = OpeningCommit::pinned(Some(&info.base));
-        let opened = self.slots.open(caller, request, base, Some(&restore));
+        workspace.close().await;
+        let base = OpeningCommit::pinned(Some(base));
+        let opened = self.slots.open(workspace.caller, request, base, Some(&restore));
         match opened.await {
             Ok(workspace) => Ok(Fact::WentBack { workspace, snapshot }.into()),
             Err(error) => outcome_of_open_error(state.next_id(), error),

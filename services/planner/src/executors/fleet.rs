@@ -4,17 +4,20 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bootstrap::span_forwarder::SpanForwarder;
 use grant::GrantSigner;
+use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use proto::executor as wire;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
+use tracing::Span;
+use tracing_opentelemetry::OpenTelemetrySpanExt as _;
 
 use super::{
     channels::ExecutorChannels,
-    connection::{CONNECT_LIMIT, CallError, ExecutorConnector},
+    connection::{CONNECT_LIMIT, CallError, ExecutorConnector, RunCaller},
     directory::{ExecutorDirectory, HeldWorkspace},
+    span_questions::CallNote,
     span_relay::SpanRelay,
     status_watch::StatusWatch,
-    workspaces::WorkspaceCalls,
 };
 use crate::config::PlannerSettings;
 use crate::telemetry::PoolSlots;
@@ -24,7 +27,6 @@ pub(crate) struct ExecutorFleet {
     pub(super) settings: PlannerSettings,
     pub(super) directory: Arc<ExecutorDirectory>,
     pub(super) channels: Arc<ExecutorChannels>,
-    pub(super) workspaces: WorkspaceCalls,
     /// Absent: this planner exports no traces.
     relay: Option<Arc<SpanRelay>>,
 }
@@ -52,15 +54,28 @@ impl ExecutorFleet {
         Arc::new(Self {
             settings,
             directory,
-            workspaces: WorkspaceCalls::new(Arc::clone(&channels), relay.clone()),
             channels,
             relay,
         })
     }
 
-    /// Calls to the workspaces that are open.
-    pub(crate) const fn workspaces(&self) -> &WorkspaceCalls {
-        &self.workspaces
+    /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
+    /// is traced, or if the executor exports its spans itself.
+    pub(super) fn note_call(&self, executor: &str, caller: &RunCaller) -> Option<CallNote<'_>> {
+        // Without a relay, reading the context would only cost time.
+        self.relay.as_ref()?;
+        let context = Span::current().context();
+        self.note_beneath(executor, caller, context.span().span_context())
+    }
+
+    /// Requests the executor's spans beneath a given span.
+    pub(crate) fn note_beneath(
+        &self,
+        executor: &str,
+        caller: &RunCaller,
+        span: &SpanContext,
+    ) -> Option<CallNote<'_>> {
+        self.relay.as_ref()?.note(executor, caller, span)
     }
 
     /// Requests the last spans and waits a short time until they are sent.

@@ -18,4 +18,4 @@ pub(crate) use fleet::ExecutorFleet;
 pub use pool::inspect_pools;
 pub(crate) use pool::{OpenError, OpeningCommit, PlannerSnapshotRestore};
 pub(crate) use seeds::{CodeSeeds, SeedCandidate, SeedQuery};
-pub(crate) use workspaces::parse_commit_id;
+pub(crate) use workspaces::{WorkspaceCalls, parse_commit_id};

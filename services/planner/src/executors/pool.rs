@@ -256,7 +256,7 @@ impl ExecutorFleet {
         };
         let pack = restore.map(|restore| restore.pack.clone()).unwrap_or_default();
         let message = wire::open_request(spec, pack);
-        let _noted = self.workspaces.note_call(address, caller);
+        let _noted = self.note_call(address, caller);
         let message = self
             .channels
             .request(caller, None, OPEN_LIMIT, message)
@@ -278,7 +278,7 @@ impl ExecutorFleet {
             None => Ok(info),
             Some(setup) => {
                 // A workspace with a failed setup is useless, and its slot is needed.
-                self.workspaces.close(caller, &info.executor, &info.id).await;
+                self.workspace(caller, &info).close().await;
                 Err(OpenRefusal::Final(OpenError::Setup(setup.log_tail)))
             }
         }

@@ -2,13 +2,10 @@
 
 use std::time::Duration;
 
-use domain::{CodeSeed, DbtProject, ExecutorWorkspace};
+use domain::{CodeSeed, DbtProject};
 use proto::executor as wire;
 
-use super::{
-    connection::{CallError, RunCaller},
-    workspaces::WorkspaceCalls,
-};
+use super::{connection::CallError, workspaces::WorkspaceCalls};
 
 // Longer than the executor's fallback search without an index.
 const LIMIT: Duration = Duration::from_secs(10);
@@ -50,27 +47,21 @@ pub(crate) struct CodeSeeds {
     pub(crate) note: String,
 }
 
-impl WorkspaceCalls {
+impl WorkspaceCalls<'_> {
     /// Searches for code that matches a text. It never waits until an index is built.
     ///
     /// # Errors
     /// [`CallError`]; an executor of an earlier release refuses the call.
-    pub(crate) async fn seed_context(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
-        query: SeedQuery,
-    ) -> Result<CodeSeeds, CallError> {
+    pub(crate) async fn seed_context(self, query: SeedQuery) -> Result<CodeSeeds, CallError> {
         let message = wire::SeedContextRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             query: truncate_query(query.text),
             modules: query.modules,
             candidates: query.candidates,
             dbt: query.dbt.into_iter().map(convert_project).collect(),
         };
-        let request = self.channels.request(caller, Some(&info.id), LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let (mut client, request) = self.prepare(LIMIT, message)?;
         let answer = client.seed_context(request).await?;
         Ok(convert_seeds(answer.into_inner()))
     }

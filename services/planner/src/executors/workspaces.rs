@@ -1,6 +1,6 @@
 //! Calls to open workspaces, each with a grant, a deadline and the trace context.
 
-use std::{sync::Arc, time::Duration};
+use std::time::Duration;
 
 use domain::{
     CallId, CommitAuthor, CommitId, ExecutorWorkspace, MCP_LIST_MS, McpCommand, Timestamp, ToolCall,
@@ -9,19 +9,15 @@ use domain::{
     check::{ChangeReport, CheckCandidate, CheckSpec, CompletedCheck},
     text::sanitize_output,
 };
-use opentelemetry::trace::{SpanContext, TraceContextExt as _};
 use proto::executor as wire;
 use queue::{ObjectUpload, StoredObject};
 use tokio::sync::mpsc;
-use tonic::Streaming;
-use tracing::Span;
-use tracing_opentelemetry::OpenTelemetrySpanExt as _;
+use tonic::{Request, Streaming};
 
 use super::{
-    channels::ExecutorChannels,
+    channels::ExecutorClient,
     connection::{CallError, RunCaller},
-    span_questions::CallNote,
-    span_relay::SpanRelay,
+    fleet::ExecutorFleet,
 };
 use crate::snapshots::SnapshotQuota;
 
@@ -36,11 +32,13 @@ const SNAPSHOT_LIMIT: Duration = Duration::from_secs(120);
 const SERVER_LIST_LIMIT: Duration = Duration::from_millis(MCP_LIST_MS + 5_000);
 const CLOSE_LIMIT: Duration = Duration::from_secs(5);
 
-/// Calls to the workspaces that are open at executors.
-pub(crate) struct WorkspaceCalls {
-    pub(super) channels: Arc<ExecutorChannels>,
-    /// Absent: this planner exports no traces.
-    relay: Option<Arc<SpanRelay>>,
+/// Calls to one open workspace of a run.
+#[derive(Clone, Copy)]
+pub(crate) struct WorkspaceCalls<'a> {
+    fleet: &'a ExecutorFleet,
+    pub(crate) caller: &'a RunCaller,
+    executor: &'a str,
+    pub(super) id: &'a str,
 }
 
 /// Description of a snapshot, and its pack in the object store.
@@ -67,28 +65,42 @@ pub(crate) struct ServerToolList {
     pub(crate) failure: String,
 }
 
-impl WorkspaceCalls {
-    pub(super) fn new(channels: Arc<ExecutorChannels>, relay: Option<Arc<SpanRelay>>) -> Self {
-        Self { channels, relay }
+impl ExecutorFleet {
+    /// Returns the calls of a run to its open workspace.
+    pub(crate) fn workspace<'a>(
+        &'a self,
+        caller: &'a RunCaller,
+        info: &'a ExecutorWorkspace,
+    ) -> WorkspaceCalls<'a> {
+        self.workspace_at(caller, &info.executor, &info.id)
     }
 
-    /// Requests the executor's spans beneath the current span when the note is dropped. Absent if nothing
-    /// is traced, or if the executor exports its spans itself.
-    pub(super) fn note_call(&self, executor: &str, caller: &RunCaller) -> Option<CallNote<'_>> {
-        // Without a relay, reading the context would only cost time.
-        self.relay.as_ref()?;
-        let context = Span::current().context();
-        self.note_beneath(executor, caller, context.span().span_context())
+    /// Returns the calls to the workspace with this id at an executor.
+    pub(crate) const fn workspace_at<'a>(
+        &'a self,
+        caller: &'a RunCaller,
+        executor: &'a str,
+        id: &'a str,
+    ) -> WorkspaceCalls<'a> {
+        WorkspaceCalls {
+            fleet: self,
+            caller,
+            executor,
+            id,
+        }
     }
+}
 
-    /// Requests the executor's spans beneath a given span.
-    pub(crate) fn note_beneath(
+impl WorkspaceCalls<'_> {
+    /// Returns the client of the executor, and a request for this workspace.
+    pub(super) fn prepare<T>(
         &self,
-        executor: &str,
-        caller: &RunCaller,
-        span: &SpanContext,
-    ) -> Option<CallNote<'_>> {
-        self.relay.as_ref()?.note(executor, caller, span)
+        limit: Duration,
+        message: T,
+    ) -> Result<(ExecutorClient, Request<T>), CallError> {
+        let channels = &self.fleet.channels;
+        let request = channels.request(self.caller, Some(self.id), limit, message)?;
+        Ok((channels.client(self.executor)?, request))
     }
 
     /// Runs one tool and waits for its result. Its output goes to `output` meanwhile.
@@ -96,17 +108,15 @@ impl WorkspaceCalls {
     /// # Errors
     /// [`CallError`]; the call may still be running. A call with the same id returns its result.
     pub(crate) async fn call_tool(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        self,
         id: &CallId,
         call: &ToolCall,
         (at, author): (Timestamp, &CommitAuthor),
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<ToolResult, CallError> {
         let message = wire::CallToolRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             call_id: id.to_string(),
             name: call.name.clone(),
             input_json: call.input.to_string(),
@@ -114,7 +124,7 @@ impl WorkspaceCalls {
             commit_author: author.to_string(),
             server: None,
         };
-        let result = self.await_tool(caller, info, message, &call.name, output).await?;
+        let result = self.await_tool(message, &call.name, output).await?;
         Ok(convert_tool_result(result))
     }
 
@@ -124,17 +134,15 @@ impl WorkspaceCalls {
     /// # Errors
     /// [`CallError`]; the call may still be running. A call with the same id returns its result.
     pub(crate) async fn call_server_tool(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        self,
         id: &CallId,
         call: &ToolCall,
         (command, tool): (&McpCommand, &str),
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<ServerToolResult, CallError> {
         let message = wire::CallToolRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             call_id: id.to_string(),
             name: call.name.clone(),
             input_json: call.input.to_string(),
@@ -143,7 +151,7 @@ impl WorkspaceCalls {
             server: Some(build_server_command(command, tool)),
         };
         // Servers choose the names of their tools, so a name is not the kind of a failpoint.
-        let result = self.await_tool(caller, info, message, "mcp", output).await?;
+        let result = self.await_tool(message, "mcp", output).await?;
         Ok(ServerToolResult {
             note: sanitize_output(&result.note).into_owned(),
             result: convert_tool_result(result),
@@ -154,21 +162,13 @@ impl WorkspaceCalls {
     ///
     /// # Errors
     /// [`CallError`]
-    pub(crate) async fn list_server_tools(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
-        command: &McpCommand,
-    ) -> Result<ServerToolList, CallError> {
+    pub(crate) async fn list_server_tools(self, command: &McpCommand) -> Result<ServerToolList, CallError> {
         let message = wire::ListServerToolsRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             server: Some(build_server_command(command, "")),
         };
-        let request = self
-            .channels
-            .request(caller, Some(&info.id), SERVER_LIST_LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let (mut client, request) = self.prepare(SERVER_LIST_LIMIT, message)?;
         let listed = client.list_server_tools(request).await?.into_inner();
         Ok(ServerToolList {
             tools: listed.tools_json,
@@ -178,19 +178,14 @@ impl WorkspaceCalls {
     }
 
     async fn await_tool(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        self,
         message: wire::CallToolRequest,
         kind: &str,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<wire::ToolResult, CallError> {
         // Dropped at the end of the call, which requests its spans.
-        let _noted = self.note_call(&info.executor, caller);
-        let request = self
-            .channels
-            .request(caller, Some(&info.id), TOOL_LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let _noted = self.fleet.note_call(self.executor, self.caller);
+        let (mut client, request) = self.prepare(TOOL_LIMIT, message)?;
         let called = client.call_tool(request);
         let mut events = failpoint::around_kind("planner.executor.call_tool", kind, called)
             .await?
@@ -213,21 +208,16 @@ impl WorkspaceCalls {
     /// # Errors
     /// [`CallError`]
     pub(crate) async fn snapshot(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        self,
         at: Timestamp,
         quota: &SnapshotQuota,
     ) -> Result<TakenSnapshot, CallError> {
         let message = wire::SnapshotWorkspaceRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             commit_time_s: at.unix_s(),
         };
-        let request = self
-            .channels
-            .request(caller, Some(&info.id), SNAPSHOT_LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let (mut client, request) = self.prepare(SNAPSHOT_LIMIT, message)?;
         let called = client.snapshot_workspace(request);
         let mut events = failpoint::around("planner.executor.snapshot", called)
             .await?
@@ -251,16 +241,14 @@ impl WorkspaceCalls {
     /// # Errors
     /// [`CallError`]; the check may still be running. A call with the same id returns its result.
     pub(crate) async fn run_check(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        self,
         id: &CallId,
         check: &CheckSpec,
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<CompletedCheck, CallError> {
         let message = wire::RunCheckRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             call_id: id.to_string(),
             command: check.command.clone(),
             directory: check.directory.clone(),
@@ -270,11 +258,8 @@ impl WorkspaceCalls {
             // A repeated run is to confirm the first one.
             may_be_kept: check.again == 0,
         };
-        let _noted = self.note_call(&info.executor, caller);
-        let request = self
-            .channels
-            .request(caller, Some(&info.id), CHECK_LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let _noted = self.fleet.note_call(self.executor, self.caller);
+        let (mut client, request) = self.prepare(CHECK_LIMIT, message)?;
         let called = client.run_check(request);
         let mut events = failpoint::around("planner.executor.run_check", called)
             .await?
@@ -300,21 +285,16 @@ impl WorkspaceCalls {
     /// # Errors
     /// [`CallError`]
     pub(crate) async fn find_checks(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
+        self,
         (given, reports): (&[String], &[String]),
     ) -> Result<Vec<CheckCandidate>, CallError> {
         let message = wire::FindChecksRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             commands: given.to_vec(),
             reports: reports.to_vec(),
         };
-        let request = self
-            .channels
-            .request(caller, Some(&info.id), READ_LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let (mut client, request) = self.prepare(READ_LIMIT, message)?;
         let called = client.find_checks(request);
         let found = failpoint::around("planner.executor.find_checks", called)
             .await?
@@ -327,21 +307,13 @@ impl WorkspaceCalls {
     ///
     /// # Errors
     /// [`CallError`]
-    pub(crate) async fn inspect_change(
-        &self,
-        caller: &RunCaller,
-        info: &ExecutorWorkspace,
-        ticket_text: String,
-    ) -> Result<ChangeReport, CallError> {
+    pub(crate) async fn inspect_change(self, ticket_text: String) -> Result<ChangeReport, CallError> {
         let message = wire::InspectChangeRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
             ticket_text,
         };
-        let request = self
-            .channels
-            .request(caller, Some(&info.id), READ_LIMIT, message)?;
-        let mut client = self.channels.client(&info.executor)?;
+        let (mut client, request) = self.prepare(READ_LIMIT, message)?;
         let called = client.inspect_change(request);
         let report = failpoint::around("planner.executor.inspect_change", called)
             .await?
@@ -350,51 +322,39 @@ impl WorkspaceCalls {
     }
 
     /// Extends the life of the workspace by five minutes. A failure shows at the next call.
-    pub(crate) async fn keep_alive(&self, caller: &RunCaller, info: &ExecutorWorkspace) {
+    pub(crate) async fn keep_alive(self) {
         let message = wire::KeepAliveRequest {
-            workspace_id: info.id.clone(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
         };
         let sent = async {
-            let request = self
-                .channels
-                .request(caller, Some(&info.id), CLOSE_LIMIT, message)?;
-            self.channels
-                .client(&info.executor)?
-                .keep_alive(request)
-                .await
-                .map_err(CallError::from)
+            let (mut client, request) = self.prepare(CLOSE_LIMIT, message)?;
+            client.keep_alive(request).await.map_err(CallError::from)
         };
         if let Err(error) = sent.await {
-            tracing::debug!(run = %caller.run, error = %format_error_chain(&error), "keepalive failed");
+            tracing::debug!(run = %self.caller.run, error = %format_error_chain(&error), "keepalive failed");
         }
     }
 
     /// Closes the workspace. After a failure the slot maintenance finds it open and closes it later.
-    pub(crate) async fn close(&self, caller: &RunCaller, executor: &str, workspace: &str) {
+    pub(crate) async fn close(self) {
         // Requests the spans that ended with the workspace.
-        let _noted = self.note_call(executor, caller);
+        let _noted = self.fleet.note_call(self.executor, self.caller);
         let message = wire::CloseWorkspaceRequest {
-            workspace_id: workspace.to_owned(),
-            fence: Some(caller.fence.into()),
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
         };
         let sent = async {
-            let request = self
-                .channels
-                .request(caller, Some(workspace), CLOSE_LIMIT, message)?;
-            self.channels
-                .client(executor)?
-                .close_workspace(request)
-                .await
-                .map_err(CallError::from)
+            let (mut client, request) = self.prepare(CLOSE_LIMIT, message)?;
+            client.close_workspace(request).await.map_err(CallError::from)
         };
         let sent = tokio::time::timeout(CLOSE_LIMIT, sent);
         match failpoint::around("planner.executor.close", sent).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => {
-                tracing::debug!(run = %caller.run, error = %format_error_chain(&error), "workspace could not be closed")
+                tracing::debug!(run = %self.caller.run, error = %format_error_chain(&error), "workspace could not be closed")
             }
-            Err(_) => tracing::debug!(run = %caller.run, "workspace could not be closed in time"),
+            Err(_) => tracing::debug!(run = %self.caller.run, "workspace could not be closed in time"),
         }
     }
 }

@@ -141,11 +141,8 @@ async fn seeds_come_from_executor_holding_workspace() {
         dbt: Vec::new(),
         candidates: 0,
     };
-    let seeds = executors
-        .workspaces()
-        .seed_context(&caller, &opened, query)
-        .await
-        .unwrap();
+    let workspace = executors.workspace(&caller, &opened);
+    let seeds = workspace.seed_context(query).await.unwrap();
     let [seed] = seeds.chunks.as_slice() else {
         panic!("{seeds:?}")
     };
@@ -164,11 +161,8 @@ async fn checks_run_at_executor_holding_workspace() {
         .await
         .unwrap();
     let given = ["make test".to_owned()];
-    let found = executors
-        .workspaces()
-        .find_checks(&caller, &info, (&given, &[]))
-        .await
-        .unwrap();
+    let workspace = executors.workspace(&caller, &info);
+    let found = workspace.find_checks((&given, &[])).await.unwrap();
     assert_eq!(found[0].command, "make test");
     let spec = CheckSpec {
         command: found[0].command.clone(),
@@ -181,11 +175,7 @@ async fn checks_run_at_executor_holding_workspace() {
     let (sink, mut output) = tokio::sync::mpsc::channel(8);
     let id = caller.run.call(7);
     for _ in 0..2 {
-        let ran = executors
-            .workspaces()
-            .run_check(&caller, &info, &id, &spec, &sink)
-            .await
-            .unwrap();
+        let ran = workspace.run_check(&id, &spec, &sink).await.unwrap();
         assert_eq!(
             (ran.outcome, ran.tree_kind),
             (CheckOutcome::Green, TreeKind::Base)
@@ -194,17 +184,10 @@ async fn checks_run_at_executor_holding_workspace() {
     }
     assert_eq!(output.recv().await.unwrap(), b"2 passed in 0.01s\n");
     assert_eq!(executor.ran(), ["make test"], "a repeated id runs nothing");
-    let change = executors
-        .workspaces()
-        .inspect_change(&caller, &info, String::new())
-        .await
-        .unwrap();
+    let change = workspace.inspect_change(String::new()).await.unwrap();
     assert_eq!((change.files, change.is_blocked()), (1, false));
     executor.lose_workspace_at("run_check");
-    let lost = executors
-        .workspaces()
-        .run_check(&caller, &info, &id, &spec, &sink)
-        .await;
+    let lost = workspace.run_check(&id, &spec, &sink).await;
     assert!(matches!(lost, Err(CallError::WorkspaceLost)));
 }
 

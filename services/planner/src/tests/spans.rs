@@ -128,11 +128,7 @@ async fn open_noted_call(executors: &ExecutorFleet, request: &JobRequest, flags:
         false,
         TraceState::default(),
     );
-    drop(
-        executors
-            .workspaces()
-            .note_beneath(&opened.executor, &caller, &context),
-    );
+    drop(executors.note_beneath(&opened.executor, &caller, &context));
     caller
 }
 

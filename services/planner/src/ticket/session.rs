@@ -14,7 +14,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lanes::{RunningSteps, next_runs};
 use super::row;
-use crate::driver::{ReadAhead, RunDriver, StepOutcome, TicketError};
+use crate::driver::{ReadAhead, RunDriver, StepContext, StepOutcome, TicketError};
 use crate::run::{PlannerRunState, RunAction, decide_action};
 use crate::snapshots::{distinct_bytes, list_packs};
 use crate::telemetry;
@@ -208,23 +208,21 @@ impl<'a> TicketSession<'a> {
                 continue;
             }
             let Some(live) = self.runs.get(&run) else { break };
-            let (driver, state, fence) = (self.driver, live.state.clone(), self.fence);
-            let ahead = Arc::clone(&live.ahead);
-            let action = decide_action(&state);
-            let kept_elsewhere = self.kept_beside(&run);
+            let step = StepContext {
+                state: Arc::clone(&live.state),
+                fence: self.fence,
+                kept_elsewhere: self.kept_beside(&run),
+                ahead: Arc::clone(&live.ahead),
+            };
+            let action = decide_action(&step.state);
             self.check()?;
             if action.is_immediate() {
-                let outcome = driver
-                    .perform(action, &state, fence, kept_elsewhere, &ahead)
-                    .await?;
+                let outcome = self.driver.perform(action, &step).await?;
                 // The state has no other owner then, so `apply` changes it without a copy.
-                drop(state);
+                drop(step);
                 self.apply_outcome(&run, outcome).await?;
             } else {
-                steps.begin(
-                    run,
-                    perform_with_patience(Arc::clone(driver), action, state, fence, kept_elsewhere, ahead),
-                );
+                steps.begin(run, perform_with_patience(Arc::clone(self.driver), action, step));
             }
         }
         Ok(())
@@ -433,17 +431,11 @@ impl OutagePatience {
 async fn perform_with_patience(
     driver: Arc<RunDriver>,
     action: RunAction,
-    state: Arc<PlannerRunState>,
-    fence: RunFence,
-    kept_elsewhere: u64,
-    ahead: Arc<ReadAhead>,
+    step: StepContext,
 ) -> Result<StepOutcome, TicketError> {
     let mut patience = OutagePatience::new("a step");
     loop {
-        match driver
-            .perform(action.clone(), &state, fence, kept_elsewhere, &ahead)
-            .await
-        {
+        match driver.perform(action.clone(), &step).await {
             // On shutdown the session aborts this task.
             Err(trouble) => patience.pause(trouble, &CancellationToken::new()).await?,
             performed => return performed,
