@@ -150,10 +150,9 @@ const NOTICE: JobSpec = JobSpec {
 
 /// Closes a run whose job cannot be requested.
 const UNSUPPORTED: JobSpec = JobSpec {
-    phases: &[PhaseSpec {
-        dialog: None,
-        next: |_| RunStep::Close(StopReason::UnsupportedJob),
-    }],
+    phases: &[PhaseSpec::without_dialog(|_| {
+        RunStep::Close(StopReason::UnsupportedJob)
+    })],
     is_awaited: true,
 };
 

@@ -18,6 +18,19 @@ pub(crate) struct PhaseSpec {
     pub(crate) next: fn(&PlannerRunState) -> RunStep,
 }
 
+impl PhaseSpec {
+    /// Creates a phase without the model.
+    pub(crate) const fn without_dialog(next: fn(&PlannerRunState) -> RunStep) -> Self {
+        Self { dialog: None, next }
+    }
+
+    /// Creates a phase with a conversation.
+    pub(crate) const fn with_dialog(dialog: DialogSpec, next: fn(&PlannerRunState) -> RunStep) -> Self {
+        let dialog = Some(dialog);
+        Self { dialog, next }
+    }
+}
+
 /// Conversation with the model.
 pub(crate) struct DialogSpec {
     pub(crate) phase: RunPhase,
@@ -75,9 +88,7 @@ impl DialogSpec {
     pub(crate) fn turns<'a>(&self, state: &'a PlannerRunState) -> &'a [DialogTurn] {
         self.conversation(state).map_or(&[], |known| &known.turns)
     }
-}
 
-impl DialogSpec {
     /// Returns the executor's tools that the model may call.
     pub(crate) fn theirs<'a>(&self, state: &'a PlannerRunState) -> impl Iterator<Item = &'a str> {
         // The executor names its tools when it opens the workspace, so an executor of another release may

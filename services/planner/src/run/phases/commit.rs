@@ -13,10 +13,7 @@ use crate::run::machine::{
 
 const CREATE_BRANCH: &str = "create_branch";
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::without_dialog(decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(handover)) = (state.request(), state.outputs().handover()) else {

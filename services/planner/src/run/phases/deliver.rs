@@ -16,10 +16,7 @@ use crate::run::tools::widen_scope;
 // Alternative names for a refused branch name.
 const MAX_NAMES: usize = 5;
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::without_dialog(decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(handover)) = (state.request(), state.outputs().handover()) else {

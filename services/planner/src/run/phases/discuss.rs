@@ -24,10 +24,7 @@ const DIALOG: DialogSpec = DialogSpec {
     )
 };
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: Some(DIALOG),
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 
 /// Submission of the model. A plan without issues is an answer with the reason.
 enum HandedIn {

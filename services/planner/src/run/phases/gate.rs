@@ -11,10 +11,7 @@ use super::description::describe_change;
 use super::rework::go_back_to_work;
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, await_report, park_run, request_report};
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::without_dialog(decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let (Some(request), Some(handover)) = (state.request(), state.outputs().handover()) else {

@@ -30,10 +30,7 @@ const DIALOG: DialogSpec = DialogSpec {
     ..DialogSpec::new(RunPhase::Intake, ModelRole::Fast, &[])
 };
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: Some(DIALOG),
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state.request().is_some_and(|request| request.rules.agent.intake);

@@ -10,10 +10,7 @@ use crate::run::machine::{
 };
 
 /// Reports the result of repaired checks, of a resolved conflict or of an addressed review to the requester.
-pub(in crate::run) const REPORT_BACK: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: report_back,
-};
+pub(in crate::run) const REPORT_BACK: PhaseSpec = PhaseSpec::without_dialog(report_back);
 
 fn report_back(state: &PlannerRunState) -> RunStep {
     let Some(wanted) = wanted_report(state) else {
@@ -80,10 +77,7 @@ fn merged_base(state: &PlannerRunState) -> Option<CommitId> {
 }
 
 /// Marks a request from a comment as done with a reaction.
-pub(in crate::run) const MARK_DONE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: mark_done,
-};
+pub(in crate::run) const MARK_DONE: PhaseSpec = PhaseSpec::without_dialog(mark_done);
 
 fn mark_done(state: &PlannerRunState) -> RunStep {
     let subject = || state.request()?.reactable(state.run.ticket());
@@ -94,10 +88,7 @@ fn mark_done(state: &PlannerRunState) -> RunStep {
 }
 
 /// Sends the one report of a notice.
-pub(in crate::run) const NOTIFY: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: notify_reporter,
-};
+pub(in crate::run) const NOTIFY: PhaseSpec = PhaseSpec::without_dialog(notify_reporter);
 
 fn notify_reporter(state: &PlannerRunState) -> RunStep {
     let RunInput::Notice(_, request) = &state.input else {

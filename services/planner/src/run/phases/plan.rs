@@ -23,10 +23,7 @@ const DIALOG: DialogSpec = DialogSpec {
     )
 };
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: Some(DIALOG),
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let is_wanted = state
@@ -60,10 +57,7 @@ fn finish_phase(plan: Option<ChangePlan>) -> RunStep {
 }
 
 /// Requests a person's decision about the plan before the work, where the rules require it.
-pub(in crate::run) const APPROVAL: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_approval,
-};
+pub(in crate::run) const APPROVAL: PhaseSpec = PhaseSpec::without_dialog(decide_approval);
 
 fn decide_approval(state: &PlannerRunState) -> RunStep {
     let Some(request) = state.request() else {

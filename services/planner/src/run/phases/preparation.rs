@@ -14,10 +14,7 @@ use crate::run::machine::{
 const LOG_CHARS: usize = 4000;
 
 /// Acknowledges the request with a reaction.
-pub(in crate::run) const ACKNOWLEDGE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: acknowledge_request,
-};
+pub(in crate::run) const ACKNOWLEDGE: PhaseSpec = PhaseSpec::without_dialog(acknowledge_request);
 
 fn acknowledge_request(state: &PlannerRunState) -> RunStep {
     react_once(state, ReactionKind::Eyes).unwrap_or(RunStep::Over)
@@ -41,10 +38,7 @@ pub(super) fn react_once(state: &PlannerRunState, reaction: ReactionKind) -> Opt
 }
 
 /// Announces the start of the work on the ticket.
-pub(in crate::run) const ANNOUNCE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: announce_work,
-};
+pub(in crate::run) const ANNOUNCE: PhaseSpec = PhaseSpec::without_dialog(announce_work);
 
 fn announce_work(state: &PlannerRunState) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
@@ -64,10 +58,7 @@ fn announce_work(state: &PlannerRunState) -> RunStep {
 /// Waits before the first model call until the reporter knows that it can deliver a change to the repository.
 ///
 /// The reporter checks that as the first effect of the announcement, while the workspace opens.
-pub(in crate::run) const CONFIRM_PUSH: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: confirm_push,
-};
+pub(in crate::run) const CONFIRM_PUSH: PhaseSpec = PhaseSpec::without_dialog(confirm_push);
 
 fn confirm_push(state: &PlannerRunState) -> RunStep {
     let is_it = |request: &OutboundAction| matches!(request, OutboundAction::WorkStarted(_));
@@ -88,10 +79,7 @@ fn confirm_push(state: &PlannerRunState) -> RunStep {
 }
 
 /// Opens the workspace of the run.
-pub(in crate::run) const OPEN_WORKSPACE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: open_workspace,
-};
+pub(in crate::run) const OPEN_WORKSPACE: PhaseSpec = PhaseSpec::without_dialog(open_workspace);
 
 fn open_workspace(state: &PlannerRunState) -> RunStep {
     match &state.source().work().workspace {
@@ -123,10 +111,7 @@ fn open_workspace(state: &PlannerRunState) -> RunStep {
 }
 
 /// Lists the tools of the MCP servers that the rules allow.
-pub(in crate::run) const LIST_MCP_TOOLS: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: list_mcp_tools,
-};
+pub(in crate::run) const LIST_MCP_TOOLS: PhaseSpec = PhaseSpec::without_dialog(list_mcp_tools);
 
 fn list_mcp_tools(state: &PlannerRunState) -> RunStep {
     let is_allowed = state
@@ -144,10 +129,7 @@ fn list_mcp_tools(state: &PlannerRunState) -> RunStep {
 
 /// Searches for code that matches the ticket, as a starting point for the model. It never waits for the
 /// index.
-pub(in crate::run) const SEED_CODE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: seed_code,
-};
+pub(in crate::run) const SEED_CODE: PhaseSpec = PhaseSpec::without_dialog(seed_code);
 
 fn seed_code(state: &PlannerRunState) -> RunStep {
     match state.source().code() {
@@ -157,10 +139,7 @@ fn seed_code(state: &PlannerRunState) -> RunStep {
 }
 
 /// Searches for code again, with the files that the triage expects to change.
-pub(in crate::run) const REFINE_CODE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: refine_code,
-};
+pub(in crate::run) const REFINE_CODE: PhaseSpec = PhaseSpec::without_dialog(refine_code);
 
 fn refine_code(state: &PlannerRunState) -> RunStep {
     let expects = state
@@ -177,10 +156,7 @@ fn refine_code(state: &PlannerRunState) -> RunStep {
 }
 
 /// Posts the effort of similar work on the ticket, where enough history exists.
-pub(in crate::run) const FORECAST: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: post_forecast,
-};
+pub(in crate::run) const FORECAST: PhaseSpec = PhaseSpec::without_dialog(post_forecast);
 
 fn post_forecast(state: &PlannerRunState) -> RunStep {
     let Some(request) = state.request() else {

@@ -24,10 +24,7 @@ const DIALOG: DialogSpec = DialogSpec {
     )
 };
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: Some(DIALOG),
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     match state.outputs().review_of_change() {

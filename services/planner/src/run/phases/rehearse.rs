@@ -17,10 +17,7 @@ use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep, finish_refused, r
 // Text in place of the model's.
 const WORDS: &str = "(mock)";
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::without_dialog(decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some((request, rehearsal)) = state

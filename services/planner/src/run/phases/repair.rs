@@ -20,10 +20,7 @@ const TITLE: &str = "auto-fix";
 /// Runs the automatic fixes before the model works on failed checks.
 ///
 /// If they change files, that is the repair; if its proof fails, the model continues from it.
-pub(in crate::run) const REPAIR: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: repair_checks,
-};
+pub(in crate::run) const REPAIR: PhaseSpec = PhaseSpec::without_dialog(repair_checks);
 
 fn repair_checks(state: &PlannerRunState) -> RunStep {
     let Some(request) = state.request() else {
@@ -65,10 +62,7 @@ pub(super) fn is_auto_fix(handover: &WorkHandover) -> bool {
 
 /// Runs the automatic fixes over the change before its proof and commit. A failed fix is listed and stops
 /// nothing.
-pub(in crate::run) const AUTO_FIX: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: apply_fixes,
-};
+pub(in crate::run) const AUTO_FIX: PhaseSpec = PhaseSpec::without_dialog(apply_fixes);
 
 fn apply_fixes(state: &PlannerRunState) -> RunStep {
     match (

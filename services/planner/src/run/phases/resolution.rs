@@ -23,10 +23,7 @@ const MERGE_KIND: &str = "chore";
 
 /// Ends the run before the first model call if people have to resolve the conflict, and skips the model if git
 /// merges everything by now.
-pub(in crate::run) const LIMITS: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: check_limits,
-};
+pub(in crate::run) const LIMITS: PhaseSpec = PhaseSpec::without_dialog(check_limits);
 
 fn check_limits(state: &PlannerRunState) -> RunStep {
     let (Some(conflict), Some(workspace)) = (

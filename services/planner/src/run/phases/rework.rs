@@ -92,10 +92,7 @@ pub(super) fn count_returns(state: &PlannerRunState, why: &ReturnReason) -> usiz
 }
 
 /// Restores the best verified snapshot if later work made the change worse.
-pub(in crate::run) const RESTORE_BEST: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: restore_best,
-};
+pub(in crate::run) const RESTORE_BEST: PhaseSpec = PhaseSpec::without_dialog(restore_best);
 
 fn restore_best(state: &PlannerRunState) -> RunStep {
     let work = state.source().work();

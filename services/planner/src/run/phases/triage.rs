@@ -17,10 +17,7 @@ const SUMMARY_CHARS: usize = 500;
 
 const DIALOG: DialogSpec = DialogSpec::new(RunPhase::Triage, ModelRole::Fast, &[submit_triage::TOOL]);
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: Some(DIALOG),
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let words = match advance_conversation(state, &DIALOG) {

@@ -8,10 +8,7 @@ use super::command::CheckCommand;
 use super::{schedule, select_commands};
 use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep};
 
-pub(in crate::run) const BASE_CHECKS: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: check_base,
-};
+pub(in crate::run) const BASE_CHECKS: PhaseSpec = PhaseSpec::without_dialog(check_base);
 
 fn check_base(state: &PlannerRunState) -> RunStep {
     let Some(request) = state.request() else {

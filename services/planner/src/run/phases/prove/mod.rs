@@ -53,10 +53,7 @@ const DEMONSTRATION_S: u32 = 120;
 // Characters that are kept of a line of its output.
 const SEEN: usize = 200;
 
-pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec {
-    dialog: None,
-    next: decide_step,
-};
+pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::without_dialog(decide_step);
 
 fn decide_step(state: &PlannerRunState) -> RunStep {
     let Some(handover) = state
