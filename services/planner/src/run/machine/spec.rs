@@ -1,6 +1,8 @@
 //! Specifications of jobs, phases and conversations.
 
-use domain::{JobRequest, McpServerTools, McpTool, ModelReply, ModelRole, RunPhase, StopReason};
+use domain::{
+    Fact, JobRequest, McpServerTools, McpTool, ModelReply, ModelRole, PhaseOutput, RunPhase, StopReason,
+};
 
 use super::{ArgumentProblem, DialogTurn, PhaseDialog, PlannerRunState, RunAction, TurnCall};
 
@@ -154,5 +156,18 @@ pub(crate) enum RunStep {
 impl From<RunAction> for RunStep {
     fn from(action: RunAction) -> Self {
         Self::Act(Box::new(action))
+    }
+}
+
+impl From<Fact> for RunStep {
+    fn from(fact: Fact) -> Self {
+        RunAction::Record(fact).into()
+    }
+}
+
+/// Finishes the phase with its output.
+impl From<PhaseOutput> for RunStep {
+    fn from(output: PhaseOutput) -> Self {
+        Fact::PhaseFinished { output }.into()
     }
 }

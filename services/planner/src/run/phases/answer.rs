@@ -2,13 +2,12 @@
 
 use domain::report::QuestionAnswered;
 use domain::{
-    CitedAnswer, CommentQuestion, Fact, JobSubject, ModelRole, OutboundAction, PhaseOutput, RunPhase,
-    StopReason,
+    CitedAnswer, CommentQuestion, JobSubject, ModelRole, OutboundAction, PhaseOutput, RunPhase, StopReason,
 };
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
+    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, read_attachment, submit_answer};
 
@@ -42,10 +41,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 }
 
 fn finish_phase(answer: Option<CitedAnswer>) -> RunStep {
-    let output = PhaseOutput::Answer {
+    PhaseOutput::Answer {
         answer: answer.map(Box::new),
-    };
-    RunAction::Record(Fact::PhaseFinished { output }).into()
+    }
+    .into()
 }
 
 fn report_answer(state: &PlannerRunState, answer: &CitedAnswer) -> RunStep {

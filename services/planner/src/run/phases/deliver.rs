@@ -8,9 +8,7 @@ use domain::{
 
 use super::description::describe_change;
 use super::rework::go_back_to_work;
-use crate::run::machine::{
-    PhaseSpec, PlannerRunState, ReportState, RunAction, RunStep, await_report, request_report,
-};
+use crate::run::machine::{PhaseSpec, PlannerRunState, ReportState, RunStep, await_report, request_report};
 use crate::run::tools::widen_scope;
 
 // Alternative names for a refused branch name.
@@ -115,7 +113,7 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
         let restart = head.as_ref().and_then(|head| state.moved_to(head));
         return restart.map_or_else(
             || RunStep::Close(StopReason::ReportRefused(refusal.clone())),
-            |fact| RunAction::Record(fact).into(),
+            RunStep::from,
         );
     }
     // The model cannot change keys or permissions, so another try would fail in the same way.

@@ -2,13 +2,13 @@
 
 use domain::report::{DiscussionResult, OpenIssues};
 use domain::{
-    CitedAnswer, DiscussionTask, Fact, JobRequest, ModelRole, OutboundAction, PhaseOutput, PlannedIssue,
-    RunPhase, StopReason,
+    CitedAnswer, DiscussionTask, JobRequest, ModelRole, OutboundAction, PhaseOutput, PlannedIssue, RunPhase,
+    StopReason,
 };
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
+    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, plans, read_attachment, submit_answer};
 
@@ -73,7 +73,7 @@ fn finish_phase(handed_in: Option<HandedIn>) -> RunStep {
         },
         None => PhaseOutput::Answer { answer: None },
     };
-    RunAction::Record(Fact::PhaseFinished { output }).into()
+    output.into()
 }
 
 fn request_issues(request: &JobRequest, issues: &[PlannedIssue]) -> OutboundAction {

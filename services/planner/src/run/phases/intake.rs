@@ -2,7 +2,7 @@
 //! in a fixed form.
 
 use domain::{
-    AcceptanceCriterion, Fact, GiveUp, IntakeDecision, JobRequest, ModelReply, ModelRole, ModuleNote,
+    AcceptanceCriterion, GiveUp, IntakeDecision, JobRequest, ModelReply, ModelRole, ModuleNote,
     OutboundAction, OutboundOutcome, PhaseOutput, RunPhase, StopReason, TicketBackground, TicketIntake,
     TicketKind, TicketQuestion, TicketText, WaitCondition, WorkClass, acceptance_criteria, report,
     text::normalize_text,
@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    ArgumentProblem, DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, ReplyForm, RunAction, RunStep,
-    await_report, park_run, record_turn, request_report,
+    ArgumentProblem, DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, ReplyForm, RunStep, await_report,
+    park_run, record_turn, request_report,
 };
 use crate::run::tools::{self, LINES, exits, is_about};
 use crate::transcript::read_structured;
@@ -61,10 +61,10 @@ fn request_intake(state: &PlannerRunState) -> RunStep {
 
 /// Finishes the phase. After two unusable replies the work begins without a triage.
 fn finish_phase(intake: Option<TicketIntake>) -> RunStep {
-    let output = PhaseOutput::Intake {
+    PhaseOutput::Intake {
         intake: intake.map(Box::new),
-    };
-    RunAction::Record(Fact::PhaseFinished { output }).into()
+    }
+    .into()
 }
 
 fn read_reply(state: &PlannerRunState, reply: &ModelReply) -> Result<TicketIntake, ArgumentProblem> {

@@ -2,13 +2,13 @@
 //! reads.
 
 use domain::{
-    ApprovalRule, ChangePlan, CommitId, Fact, JobRequest, ModelRole, OutboundAction, PhaseOutput,
-    PlanningRule, ReturnReason, RunPhase, StopReason, WorkClass, report,
+    ApprovalRule, ChangePlan, CommitId, JobRequest, ModelRole, OutboundAction, PhaseOutput, PlanningRule,
+    ReturnReason, RunPhase, StopReason, WorkClass, report,
 };
 
 use super::conversation_loop::await_submission;
 use super::gate::await_approval;
-use crate::run::machine::{DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, hash_text};
+use crate::run::machine::{DialogSpec, PhaseSpec, PlannerRunState, RunStep, hash_text};
 use crate::run::tools::{accepted_input, plans, read_attachment};
 
 const MOST_TURNS: usize = 15;
@@ -50,10 +50,10 @@ fn is_plan_wanted(state: &PlannerRunState, request: &JobRequest) -> bool {
 }
 
 fn finish_phase(plan: Option<ChangePlan>) -> RunStep {
-    let output = PhaseOutput::Plan {
+    PhaseOutput::Plan {
         plan: plan.map(Box::new),
-    };
-    RunAction::Record(Fact::PhaseFinished { output }).into()
+    }
+    .into()
 }
 
 /// Requests a person's decision about the plan before the work, where the rules require it.

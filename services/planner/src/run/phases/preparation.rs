@@ -83,10 +83,10 @@ pub(in crate::run) const OPEN_WORKSPACE: PhaseSpec = PhaseSpec::without_dialog(o
 
 fn open_workspace(state: &PlannerRunState) -> RunStep {
     match &state.source().work().workspace {
-        PlannerWorkspaceState::Absent => RunAction::Record(Fact::WorkspaceRequested {
+        PlannerWorkspaceState::Absent => Fact::WorkspaceRequested {
             id: state.next_id(),
             repository: None,
-        })
+        }
         .into(),
         PlannerWorkspaceState::Requested(id) => RunAction::OpenWorkspace { id: id.clone() }.into(),
         PlannerWorkspaceState::Failed {

@@ -2,13 +2,13 @@
 
 use domain::report::PullRequestReviewed;
 use domain::{
-    Fact, ModelRole, OutboundAction, OutboundRefusal, PhaseOutput, ReviewOfChange, RunPhase, StopReason,
+    ModelRole, OutboundAction, OutboundRefusal, PhaseOutput, ReviewOfChange, RunPhase, StopReason,
     WithdrawalReason,
 };
 
 use super::conversation_loop::await_submission;
 use crate::run::machine::{
-    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunAction, RunStep, finish_refused, report_once,
+    DialogSpec, PhaseResult, PhaseSpec, PlannerRunState, RunStep, finish_refused, report_once,
 };
 use crate::run::tools::{accepted_input, read_attachment, reviews};
 
@@ -42,10 +42,10 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
 }
 
 fn finish_phase(review: Option<ReviewOfChange>) -> RunStep {
-    let output = PhaseOutput::PullRequest {
+    PhaseOutput::PullRequest {
         review: review.map(Box::new),
-    };
-    RunAction::Record(Fact::PhaseFinished { output }).into()
+    }
+    .into()
 }
 
 fn report_review(state: &PlannerRunState, review: &ReviewOfChange) -> RunStep {

@@ -1,6 +1,6 @@
 //! Automatic fixes of the rules, before the proof of a change and as the first repair of failed checks.
 
-use domain::{Fact, JobRequest, PhaseOutput, ToolStatus, WorkExit, WorkHandover};
+use domain::{JobRequest, PhaseOutput, ToolStatus, WorkExit, WorkHandover};
 use serde_json::json;
 
 use crate::run::machine::{
@@ -49,10 +49,7 @@ fn repair_checks(state: &PlannerRunState) -> RunStep {
         ..WorkHandover::default()
     };
     let exit = WorkExit::Finished(Box::new(handover));
-    RunAction::Record(Fact::PhaseFinished {
-        output: PhaseOutput::Work { exit },
-    })
-    .into()
+    PhaseOutput::Work { exit }.into()
 }
 
 /// Returns true if the automatic fixes made the change, not a model.

@@ -2,12 +2,12 @@
 
 use domain::check::ChangeReport;
 use domain::{
-    ConflictFile, ConflictLeft, Fact, PhaseOutput, ReturnReason, StopReason, WorkExit, WorkHandover,
+    ConflictFile, ConflictLeft, PhaseOutput, ReturnReason, StopReason, WorkExit, WorkHandover,
     list_unnamed_hunks,
 };
 
 use super::rework::{can_work, count_returns, go_back_to_work};
-use crate::run::machine::{PhaseSpec, PlannerRunState, RunAction, RunStep};
+use crate::run::machine::{PhaseSpec, PlannerRunState, RunStep};
 
 // Limits above which people resolve the conflict: conflicting files, hunks between markers, and bytes of the files
 // with markers.
@@ -52,10 +52,7 @@ fn check_limits(state: &PlannerRunState) -> RunStep {
         ..WorkHandover::default()
     };
     let exit = WorkExit::Finished(Box::new(handover));
-    RunAction::Record(Fact::PhaseFinished {
-        output: PhaseOutput::Work { exit },
-    })
-    .into()
+    PhaseOutput::Work { exit }.into()
 }
 
 /// Returns the reason that people have to resolve these conflicts.

@@ -2,16 +2,15 @@
 //! reads.
 
 use domain::{
-    ChangeReview, Fact, JobRequest, ModelRole, PhaseOutput, ReturnReason, ReviewObjection, RunPhase,
-    WorkClass, check::ChangeReport,
+    ChangeReview, JobRequest, ModelRole, PhaseOutput, ReturnReason, ReviewObjection, RunPhase, WorkClass,
+    check::ChangeReport,
 };
 use serde_json::json;
 
 use super::conversation_loop::await_submission;
 use super::rework::{can_work, go_back_to_work};
 use crate::run::machine::{
-    DIFF, DialogSpec, PhaseSpec, PlannerRunState, RunAction, RunStep, resume_call, spent_reason,
-    start_own_call,
+    DIFF, DialogSpec, PhaseSpec, PlannerRunState, RunStep, resume_call, spent_reason, start_own_call,
 };
 use crate::run::tools::{accepted_input, read_attachment, reviews};
 
@@ -91,8 +90,7 @@ fn finish_phase(objections: Vec<ReviewObjection>, is_complete: bool) -> RunStep 
         objections,
         is_complete,
     };
-    let output = PhaseOutput::Review { review };
-    RunAction::Record(Fact::PhaseFinished { output }).into()
+    PhaseOutput::Review { review }.into()
 }
 
 /// Returns to the work within the rounds of the rules, unless the reviewer only repeats itself. Remaining

@@ -61,7 +61,7 @@ pub(super) fn go_back_to_work(state: &PlannerRunState, why: ReturnReason) -> Run
         | ReturnReason::Weakened { .. }
         | ReturnReason::Questioned { .. }
         | ReturnReason::Replan { .. }
-        | ReturnReason::Reviewed { .. } => RunAction::Record(Fact::Returned { why }).into(),
+        | ReturnReason::Reviewed { .. } => Fact::Returned { why }.into(),
     }
 }
 

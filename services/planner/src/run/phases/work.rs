@@ -7,9 +7,8 @@ use domain::{
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    CallResult, DialogSpec, DialogTurn, PhaseSpec, PlannerRunState, RunAction, RunStep, TurnCall,
-    TurnCallState, final_repetition, full_reason, idle_repetition, park_run, record_turn, spent_reason,
-    turn_limit,
+    CallResult, DialogSpec, DialogTurn, PhaseSpec, PlannerRunState, RunStep, TurnCall, TurnCallState,
+    final_repetition, full_reason, idle_repetition, park_run, record_turn, spent_reason, turn_limit,
 };
 use crate::run::tools::{accepted_input, exits, read_attachment, widen_scope};
 
@@ -76,8 +75,7 @@ fn follow_results(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     if let Some(exit) = exit_of_turn(calls)
         && !(has_unread_news(state) && has_time)
     {
-        let output = PhaseOutput::Work { exit };
-        return RunAction::Record(Fact::PhaseFinished { output }).into();
+        return PhaseOutput::Work { exit }.into();
     }
     if calls.iter().any(is_question) && !has_unread_news(state) {
         return park_run(state, WaitCondition::Answer).into();
@@ -166,7 +164,7 @@ fn start_next_turn(state: &PlannerRunState, request: &JobRequest) -> RunStep {
     if done * 2 >= limit as usize
         && let Some(class) = larger_class(state, request)
     {
-        return RunAction::Record(Fact::ClassRaised { class }).into();
+        return Fact::ClassRaised { class }.into();
     }
     if done >= limit as usize {
         return end_early(state, request, StopReason::TurnLimit { turns: limit });
@@ -217,8 +215,5 @@ fn end_early(state: &PlannerRunState, request: &JobRequest, reason: StopReason) 
         reason: Box::new(reason),
         handover: Box::new(handover),
     };
-    RunAction::Record(Fact::PhaseFinished {
-        output: PhaseOutput::Work { exit },
-    })
-    .into()
+    PhaseOutput::Work { exit }.into()
 }

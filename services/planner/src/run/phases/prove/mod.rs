@@ -12,7 +12,7 @@ use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckSpec, EvidenceLevel, FindingSeverity,
 };
 use domain::{
-    ChangeDoubt, ChangeProof, ChangeScope, CheckRow, DemonstrationResult, Fact, JobRequest, JobSubject,
+    ChangeDoubt, ChangeProof, ChangeScope, CheckRow, DemonstrationResult, JobRequest, JobSubject,
     OutOfScopeFile, PhaseOutput, RedCheck, ReturnReason, ShownBy, WorkHandover,
 };
 
@@ -347,11 +347,9 @@ fn finish_proof(
         unrepaired: failed_repairs(state),
         skipped_checks: skipped.unwrap_or_default(),
     };
-    RunAction::Record(Fact::PhaseFinished {
-        output: PhaseOutput::Prove {
-            proof: Box::new(proof),
-        },
-    })
+    PhaseOutput::Prove {
+        proof: Box::new(proof),
+    }
     .into()
 }
 

@@ -28,10 +28,10 @@ pub(super) fn run_missing_checks(
     let mut missing = needed.into_iter().chain(likely);
     let next = missing.find(|check| !checks.is_open(check) && (has_room || is_kept(check)));
     match next {
-        Some(check) => RunAction::Record(Fact::CheckRequested {
+        Some(check) => Fact::CheckRequested {
             id: state.next_id(),
             check,
-        })
+        }
         .into(),
         None => run_open_checks(checks),
     }
