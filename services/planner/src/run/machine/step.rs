@@ -45,8 +45,12 @@ pub(crate) fn record_turn(state: &PlannerRunState, dialog: &DialogSpec) -> RunAc
     })
 }
 
-/// Returns the next step of a call at the executor; `own` for a call of the planner.
+/// Returns the next step of a call at the executor; `own` for a call of the planner. A call that lost its
+/// workspace twice gets an answer instead.
 pub(crate) fn run_tool(state: &PlannerRunState, call: &TurnCall, own: bool) -> RunAction {
+    if call.is_deadly() {
+        return answer_call(state, call, CallAnswer::LostTwice);
+    }
     match &call.state {
         TurnCallState::Running { id, at } => RunAction::CallTool {
             id: id.clone(),

@@ -147,11 +147,7 @@ fn call_step(
             return run_mcp_tool(state, call, (&server.server, tool)).into();
         }
         // A server that is a command runs in the workspace, like a command of the model.
-        return if call.is_deadly() {
-            answer_call(state, call, CallAnswer::LostTwice).into()
-        } else {
-            run_tool(state, call, false).into()
-        };
+        return run_tool(state, call, false).into();
     }
     if !dialog.offers(state, &call.call.name) {
         let own = dialog.tools.iter().map(|tool| tool.name);
@@ -183,9 +179,6 @@ fn call_step(
     }
     if let Some(outside) = file_out_of_scope(state, request, call) {
         return answer_call(state, call, CallAnswer::OutOfScope(outside)).into();
-    }
-    if call.is_deadly() {
-        return answer_call(state, call, CallAnswer::LostTwice).into();
     }
     run_tool(state, call, false).into()
 }

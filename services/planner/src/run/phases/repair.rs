@@ -4,8 +4,8 @@ use domain::{JobRequest, PhaseOutput, ToolStatus, WorkExit, WorkHandover};
 use serde_json::json;
 
 use crate::run::machine::{
-    CallAnswer, CallResult, PhaseSpec, PlannerRunState, RunAction, RunStep, TurnCall, TurnCallState,
-    answer_call, run_tool, start_own_call,
+    CallResult, PhaseSpec, PlannerRunState, RunAction, RunStep, TurnCall, TurnCallState, run_tool,
+    start_own_call,
 };
 
 const RUN_COMMAND: &str = "run_command";
@@ -76,11 +76,7 @@ fn apply_fixes(state: &PlannerRunState) -> RunStep {
 fn run_repairs(state: &PlannerRunState, repairs: &[String]) -> RunStep {
     let mut known = state.own_calls().calls().iter();
     if let Some(call) = known.find(|call| is_repair(call) && call.is_open()) {
-        return if call.is_deadly() {
-            answer_call(state, call, CallAnswer::LostTwice).into()
-        } else {
-            run_tool(state, call, true).into()
-        };
+        return run_tool(state, call, true).into();
     }
     let is_wanted = |command: &&String| {
         let runs = repair_calls(state, command);
