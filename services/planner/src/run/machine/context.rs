@@ -6,7 +6,7 @@
 use domain::{Fact, RepetitionKind, StopReason, TurnRepetition};
 
 use super::state::{clearable_tokens, conversation_length, first_turns_tokens, results_tokens, turn_tokens};
-use super::{CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, TurnCall, TurnCallState};
+use super::{DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, TurnCall};
 
 // Percent of the limit that the newest results may keep.
 const KEPT: u64 = 50;
@@ -169,7 +169,7 @@ fn has_recent_failure(dialog: &PhaseDialog) -> bool {
 fn idle_since_summary(state: &PlannerRunState, dialog: &PhaseDialog) -> Option<usize> {
     let last = dialog.context.summary.as_ref()?;
     let since = dialog.turns.get(last.made_after..)?;
-    let changed = |call: &TurnCall| matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.changed);
+    let changed = |call: &TurnCall| call.tool_result().is_some_and(|result| result.changed);
     let is_idle =
         !since.iter().flat_map(|turn| &turn.calls).any(changed) && state.outputs().settled() < last.position;
     is_idle.then_some(since.len())

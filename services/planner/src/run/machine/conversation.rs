@@ -13,7 +13,7 @@ use domain::{
 use super::state::{PendingSummary, TurnSummary};
 use super::{
     ArgumentProblem, CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, ReceivedNews,
-    TurnCall, TurnCallState, has_text_attachment,
+    TurnCall, has_text_attachment,
 };
 
 // Newest commands that the digest lists.
@@ -306,13 +306,10 @@ fn is_instruction(item: &ConversationItem<'_>) -> bool {
 }
 
 fn results_item(turn: &DialogTurn, is_cleared: bool) -> ConversationItem<'_> {
-    let calls = turn.calls.iter().map(|call| {
-        let result = match &call.state {
-            TurnCallState::Finished { result, .. } => Some(result),
-            TurnCallState::Waiting | TurnCallState::Running { .. } => None,
-        };
-        (call.call.id.as_str(), result)
-    });
+    let calls = turn
+        .calls
+        .iter()
+        .map(|call| (call.call.id.as_str(), call.outcome()));
     ConversationItem::Results {
         calls: calls.collect(),
         unkept: turn.unkept.as_deref(),
@@ -356,7 +353,7 @@ fn build_digest<'a>(
     let calls: Vec<_> = old
         .iter()
         .flat_map(|turn| &turn.calls)
-        .filter_map(finished_call)
+        .filter_map(|call| Some((call, call.tool_result()?)))
         .collect();
     let commands = last_commands(&calls);
     let failed = commands
@@ -374,17 +371,6 @@ fn build_digest<'a>(
             .iter()
             .filter_map(|(command, result)| Some((*command, result.exit_code?)))
             .collect(),
-    }
-}
-
-/// Returns a call with the result of its tool.
-fn finished_call(call: &TurnCall) -> Option<(&TurnCall, &ToolResult)> {
-    match &call.state {
-        TurnCallState::Finished {
-            result: CallResult::Ran(result),
-            ..
-        } => Some((call, result)),
-        TurnCallState::Finished { .. } | TurnCallState::Waiting | TurnCallState::Running { .. } => None,
     }
 }
 

@@ -28,8 +28,8 @@ pub(in crate::run) use state::COMMIT_CHANGES;
 pub(crate) use state::MAX_STRANGER_COMMENTS;
 pub(crate) use state::{
     CallResult, CommandTool, DIFF, DialogTurn, IllegalFact, PhaseDialog, PhaseResult, PlannerRunState,
-    PlannerWorkspaceState, ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, TurnCallState,
-    estimate_tokens, hash_text, is_work_result,
+    PlannerWorkspaceState, ReceivedNews, ReportState, RetryWait, RunChecks, TurnCall, estimate_tokens,
+    hash_text, is_work_result,
 };
 pub(crate) use step::{
     answer_call, await_report, finish_refused, park_run, read_attachment, record_turn, report_end,

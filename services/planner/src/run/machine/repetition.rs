@@ -3,7 +3,7 @@
 
 use domain::{ModelHint, RepetitionKind, ReplyStop, ToolResult, TurnRepetition};
 
-use super::{CallResult, DialogSpec, DialogTurn, PlannerRunState, TurnCall, TurnCallState, hash_text};
+use super::{CallResult, DialogSpec, DialogTurn, PlannerRunState, TurnCall, hash_text};
 
 // Turns with the same calls and results: number for a hint, number for the end of the work.
 const SAME: (usize, usize) = (3, 5);
@@ -111,10 +111,7 @@ fn fingerprint_turn(turn: &DialogTurn, changes: &mut u32) -> Option<u64> {
 }
 
 fn fingerprint_call(call: &TurnCall, changes: &mut u32) -> Option<u64> {
-    let TurnCallState::Finished { result, .. } = &call.state else {
-        return None;
-    };
-    let learned = match result {
+    let learned = match call.outcome()? {
         CallResult::Ran(result) => {
             let learned = normalize_result(result, *changes);
             *changes += u32::from(result.changed);

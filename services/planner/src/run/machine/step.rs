@@ -8,8 +8,8 @@ use domain::{
 use serde_json::Value;
 
 use super::{
-    AttachmentRead, CallAnswer, DialogSpec, PlannerRunState, RetryWait, RunAction, RunStep, TurnCall,
-    TurnCallState, budget, context, repetition,
+    AttachmentRead, CallAnswer, DialogSpec, PlannerRunState, RetryWait, RunAction, RunStep, TurnCall, budget,
+    context, repetition,
 };
 
 /// Starts the next turn of a conversation. Shortening and hints come first.
@@ -51,15 +51,13 @@ pub(crate) fn run_tool(state: &PlannerRunState, call: &TurnCall, own: bool) -> R
     if call.is_deadly() {
         return answer_call(state, call, CallAnswer::LostTwice);
     }
-    match &call.state {
-        TurnCallState::Running { id, at } => RunAction::CallTool {
+    match call.running() {
+        Some((id, at)) => RunAction::CallTool {
             id: id.clone(),
             call: call.call.clone(),
-            at: *at,
+            at,
         },
-        TurnCallState::Waiting | TurnCallState::Finished { .. } => {
-            request_tool(state, call.call.clone(), own)
-        }
+        None => request_tool(state, call.call.clone(), own),
     }
 }
 
@@ -69,19 +67,19 @@ pub(crate) fn run_mcp_tool(
     call: &TurnCall,
     (server, tool): (&str, &McpTool),
 ) -> RunAction {
-    match &call.state {
+    match call.running() {
         // Two calls may have two effects, so only a call without effects is repeated.
-        TurnCallState::Running { .. } if call.is_interrupted && !tool.spec.read_only => {
+        Some(_) if call.is_interrupted && !tool.spec.read_only => {
             let server = server.to_owned();
             answer_call(state, call, CallAnswer::UnknownOutcome { server })
         }
-        TurnCallState::Running { id, .. } => RunAction::CallMcpTool {
+        Some((id, _)) => RunAction::CallMcpTool {
             id: id.clone(),
             server: server.to_owned(),
             tool: tool.clone(),
             call: call.call.clone(),
         },
-        TurnCallState::Waiting | TurnCallState::Finished { .. } => RunAction::Record(Fact::ToolRequested {
+        None => RunAction::Record(Fact::ToolRequested {
             id: state.next_id(),
             call: call.call.clone(),
             own: false,
@@ -123,24 +121,20 @@ fn request_tool(state: &PlannerRunState, call: ToolCall, own: bool) -> RunAction
 
 /// Answers a call in the planner, in two facts like every other call.
 pub(crate) fn answer_call(state: &PlannerRunState, call: &TurnCall, answer: CallAnswer) -> RunAction {
-    match &call.state {
-        TurnCallState::Running { id, .. } => RunAction::Answer {
+    match call.running() {
+        Some((id, _)) => RunAction::Answer {
             id: id.clone(),
             answer,
         },
-        TurnCallState::Waiting | TurnCallState::Finished { .. } => {
-            request_tool(state, call.call.clone(), false)
-        }
+        None => request_tool(state, call.call.clone(), false),
     }
 }
 
 /// Reads a part of an attachment, in two facts like every other call.
 pub(crate) fn read_attachment(state: &PlannerRunState, call: &TurnCall, read: AttachmentRead) -> RunAction {
-    match &call.state {
-        TurnCallState::Running { id, .. } => RunAction::ReadAttachment { id: id.clone(), read },
-        TurnCallState::Waiting | TurnCallState::Finished { .. } => {
-            request_tool(state, call.call.clone(), false)
-        }
+    match call.running() {
+        Some((id, _)) => RunAction::ReadAttachment { id: id.clone(), read },
+        None => request_tool(state, call.call.clone(), false),
     }
 }
 

@@ -4,8 +4,7 @@ use domain::{JobRequest, PhaseOutput, ToolStatus, WorkExit, WorkHandover};
 use serde_json::json;
 
 use crate::run::machine::{
-    CallResult, PhaseSpec, PlannerRunState, RunAction, RunStep, TurnCall, TurnCallState, run_tool,
-    start_own_call,
+    PhaseSpec, PlannerRunState, RunAction, RunStep, TurnCall, run_tool, start_own_call,
 };
 
 const RUN_COMMAND: &str = "run_command";
@@ -128,10 +127,10 @@ fn repair_calls<'a>(state: &'a PlannerRunState, command: &str) -> Vec<&'a TurnCa
 }
 
 fn has_succeeded(call: &TurnCall) -> bool {
-    matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. }
-        if result.status == ToolStatus::Ok && result.exit_code.unwrap_or_default() == 0)
+    call.tool_result()
+        .is_some_and(|result| result.status == ToolStatus::Ok && result.exit_code.unwrap_or_default() == 0)
 }
 
 fn has_changed(call: &TurnCall) -> bool {
-    matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.changed)
+    call.tool_result().is_some_and(|result| result.changed)
 }

@@ -7,8 +7,8 @@ use domain::{
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    CallResult, DialogSpec, PhaseSpec, PlannerRunState, RunStep, TurnCall, TurnCallState, finish_refused,
-    full_reason, record_turn, report_once, spent_reason,
+    CallResult, DialogSpec, PhaseSpec, PlannerRunState, RunStep, TurnCall, finish_refused, full_reason,
+    record_turn, report_once, spent_reason,
 };
 use crate::run::tools::submit_triage;
 
@@ -70,12 +70,11 @@ fn open_parts(state: &PlannerRunState, request: &JobRequest) -> RunStep {
 /// Returns the parts from the accepted call.
 fn accepted_parts(state: &PlannerRunState, request: &JobRequest) -> Vec<PlannedIssue> {
     let is_done = |call: &&TurnCall| {
-        let result = match &call.state {
-            TurnCallState::Finished { result, .. } => result,
-            TurnCallState::Waiting | TurnCallState::Running { .. } => return false,
-        };
         call.call.name == submit_triage::TOOL.name
-            && matches!(result, CallResult::Settled(OutboundOutcome::Done(_)))
+            && matches!(
+                call.outcome(),
+                Some(CallResult::Settled(OutboundOutcome::Done(_)))
+            )
     };
     let mut calls = DIALOG.turns(state).iter().flat_map(|turn| &turn.calls);
     let done = calls.find(is_done);

@@ -7,8 +7,8 @@ use domain::{
 
 use super::conversation_loop::{ConversationProgress, advance_conversation, postpone_run};
 use crate::run::machine::{
-    CallResult, DialogSpec, DialogTurn, PhaseSpec, PlannerRunState, RunStep, TurnCall, TurnCallState,
-    final_repetition, full_reason, idle_repetition, park_run, record_turn, spent_reason, turn_limit,
+    CallResult, DialogSpec, DialogTurn, PhaseSpec, PlannerRunState, RunStep, TurnCall, final_repetition,
+    full_reason, idle_repetition, park_run, record_turn, spent_reason, turn_limit,
 };
 use crate::run::tools::{accepted_input, exits, read_attachment, widen_scope};
 
@@ -102,11 +102,8 @@ fn exit_of_turn(calls: &[TurnCall]) -> Option<WorkExit> {
 /// Returns true for a question that is posted on the ticket.
 fn is_question(call: &TurnCall) -> bool {
     let is_asked = matches!(
-        &call.state,
-        TurnCallState::Finished {
-            result: CallResult::Settled(domain::OutboundOutcome::Done(_)),
-            ..
-        }
+        call.outcome(),
+        Some(CallResult::Settled(domain::OutboundOutcome::Done(_)))
     );
     call.call.name == exits::ASK.name && is_asked
 }

@@ -13,8 +13,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::machine::{
-    ArgumentProblem, CallAnswer, CallResult, PlannerRunState, PlannerTool, RunStep, TurnCall, TurnCallState,
-    answer_call,
+    ArgumentProblem, CallAnswer, PlannerRunState, PlannerTool, RunStep, TurnCall, answer_call,
 };
 
 const LINE_CHARS: usize = 1_000;
@@ -47,7 +46,8 @@ pub(super) fn accepted_input<T>(
 }
 
 fn is_accepted(call: &TurnCall) -> bool {
-    matches!(&call.state, TurnCallState::Finished { result: CallResult::Ran(result), .. } if result.status == ToolStatus::Ok)
+    call.tool_result()
+        .is_some_and(|result| result.status == ToolStatus::Ok)
 }
 
 /// Truncates a text to `most` characters.

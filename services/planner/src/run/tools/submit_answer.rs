@@ -5,9 +5,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{LINE_CHARS, LINES, collapse_space, note_exit, parse_input, truncate_text};
-use crate::run::machine::{
-    ArgumentProblem, CallResult, PlannerRunState, PlannerTool, RunStep, TurnCall, TurnCallState,
-};
+use crate::run::machine::{ArgumentProblem, PlannerRunState, PlannerTool, RunStep, TurnCall};
 
 const ANSWER_CHARS: usize = 8_000;
 const QUOTE_CHARS: usize = 400;
@@ -84,7 +82,8 @@ fn check_citations(state: &PlannerRunState, answered: CitedAnswer) -> Result<Cit
     // White space is collapsed on both sides, because models reformat what they quote.
     let results: Vec<String> = calls
         .flat_map(|turn| &turn.calls)
-        .filter_map(plain_result)
+        .filter_map(TurnCall::tool_result)
+        .map(|result| collapse_space(&result.content))
         .collect();
     let is_shown = |citation: &&CodeCitation| {
         let quote = collapse_space(&citation.quote);
@@ -99,15 +98,5 @@ fn check_citations(state: &PlannerRunState, answered: CitedAnswer) -> Result<Cit
     {
         Some(unseen) => Err(ArgumentProblem::Unseen(unseen.quote.clone())),
         None => Ok(answered),
-    }
-}
-
-fn plain_result(call: &TurnCall) -> Option<String> {
-    match &call.state {
-        TurnCallState::Finished {
-            result: CallResult::Ran(result),
-            ..
-        } => Some(collapse_space(&result.content)),
-        TurnCallState::Finished { .. } | TurnCallState::Waiting | TurnCallState::Running { .. } => None,
     }
 }

@@ -121,6 +121,30 @@ impl TurnCall {
         }
     }
 
+    /// Returns the id and the time of the request of a running call.
+    pub(crate) const fn running(&self) -> Option<(&CallId, Timestamp)> {
+        match &self.state {
+            TurnCallState::Running { id, at } => Some((id, *at)),
+            TurnCallState::Waiting | TurnCallState::Finished { .. } => None,
+        }
+    }
+
+    /// Returns the outcome of a finished call.
+    pub(crate) const fn outcome(&self) -> Option<&CallResult> {
+        match &self.state {
+            TurnCallState::Finished { result, .. } => Some(result),
+            TurnCallState::Waiting | TurnCallState::Running { .. } => None,
+        }
+    }
+
+    /// Returns the result of a finished call that a tool ran.
+    pub(crate) const fn tool_result(&self) -> Option<&ToolResult> {
+        match self.outcome() {
+            Some(CallResult::Ran(result)) => Some(result),
+            Some(CallResult::Settled(_)) | None => None,
+        }
+    }
+
     /// Returns true if the call probably causes the loss of its workspace.
     pub(crate) const fn is_deadly(&self) -> bool {
         self.losses >= MOST_LOSSES
@@ -149,8 +173,8 @@ impl TurnCall {
 
     /// Finishes the running call with the result of its tool.
     pub(super) fn tool_finished(&mut self, id: &CallId, result: &ToolResult, position: u64) -> ApplyResult {
-        let running = matches!(&self.state, TurnCallState::Running { id: asked, .. } if asked == id);
-        require_legal(running, "this call does not run")?;
+        let is_running = self.running().is_some_and(|(asked, _)| asked == id);
+        require_legal(is_running, "this call does not run")?;
         self.finish(CallResult::Ran(result.clone()), position);
         Ok(())
     }
@@ -178,7 +202,7 @@ impl TurnCall {
 
     /// Notes that another planner continues the run. It does not know whether the call had its effect.
     pub(super) fn taken_over(&mut self) {
-        self.is_interrupted |= matches!(self.state, TurnCallState::Running { .. });
+        self.is_interrupted |= self.running().is_some();
     }
 
     /// Voids the call after its workspace was lost, unless its result is from before this position.
@@ -193,7 +217,7 @@ impl TurnCall {
             TurnCallState::Waiting => false,
         };
         // Only a running call can have caused the loss; a finished one is merely void.
-        if matches!(self.state, TurnCallState::Running { .. }) {
+        if self.running().is_some() {
             self.losses += 1;
         }
         // A report is performed outside of the workspace.
@@ -326,14 +350,11 @@ pub(crate) const fn estimate_tokens(bytes: usize) -> u64 {
 }
 
 const fn result_bytes(call: &TurnCall) -> usize {
-    match &call.state {
-        TurnCallState::Finished { result, .. } => match result {
-            CallResult::Ran(result) => result.content.len(),
-            CallResult::Settled(OutboundOutcome::Failed { detail }) => detail.len(),
-            CallResult::Settled(OutboundOutcome::Refused(_)) => REFUSAL,
-            CallResult::Settled(OutboundOutcome::Done(_)) => 0,
-        },
-        TurnCallState::Waiting | TurnCallState::Running { .. } => 0,
+    match call.outcome() {
+        Some(CallResult::Ran(result)) => result.content.len(),
+        Some(CallResult::Settled(OutboundOutcome::Failed { detail })) => detail.len(),
+        Some(CallResult::Settled(OutboundOutcome::Refused(_))) => REFUSAL,
+        Some(CallResult::Settled(OutboundOutcome::Done(_))) | None => 0,
     }
 }
 
@@ -369,13 +390,7 @@ impl OwnCallState {
 
     /// Returns the result of the call of this tool.
     pub(crate) fn result(&self, name: &str) -> Option<&ToolResult> {
-        match &self.find(name)?.state {
-            TurnCallState::Finished {
-                result: CallResult::Ran(result),
-                ..
-            } => Some(result),
-            TurnCallState::Finished { .. } | TurnCallState::Waiting | TurnCallState::Running { .. } => None,
-        }
+        self.find(name)?.tool_result()
     }
 
     /// Returns the change as text, once it is fetched for its review.

@@ -22,9 +22,7 @@ use domain::RunId;
 pub(crate) use conversation::MAX_STRANGER_COMMENTS;
 pub(crate) use conversation::ReceivedNews;
 pub(crate) use delivery::{ReportState, is_work_result};
-pub(crate) use dialog::{
-    CallResult, DIFF, DialogTurn, PhaseDialog, TurnCall, TurnCallState, estimate_tokens,
-};
+pub(crate) use dialog::{CallResult, DIFF, DialogTurn, PhaseDialog, TurnCall, estimate_tokens};
 pub(super) use dialog::{
     clearable_tokens, conversation_length, first_turns_tokens, results_tokens, turn_tokens,
 };
