@@ -1,5 +1,7 @@
 //! Work of a run in one repository: its workspace, its snapshot and its pushed commits.
 
+use std::sync::LazyLock;
+
 use domain::{
     CallId, CommitId, ExecutorWorkspace, PullRequestRef, ToolResult, ToolStatus, WorkspaceSnapshot,
 };
@@ -49,19 +51,7 @@ pub(crate) enum PlannerWorkspaceState {
 }
 
 /// Work in a repository that the run has not touched.
-pub(super) static UNTOUCHED: RepositoryWork = RepositoryWork {
-    workspace: PlannerWorkspaceState::Absent,
-    snapshot: None,
-    snapshot_position: 0,
-    dirty: false,
-    unkept: None,
-    branch: None,
-    head: None,
-    committed: None,
-    pushed: None,
-    pushed_from: None,
-    pull_request: None,
-};
+pub(super) static UNTOUCHED: LazyLock<RepositoryWork> = LazyLock::new(RepositoryWork::default);
 
 impl RepositoryWork {
     pub(crate) fn open_workspace(&self) -> Option<&ExecutorWorkspace> {
@@ -137,12 +127,7 @@ impl RepositoryWork {
         position: u64,
     ) {
         self.workspace = PlannerWorkspaceState::Open(Box::new(info.clone()));
-        self.snapshot = Some(snapshot.clone());
-        self.snapshot_position = position;
-        self.branch.clone_from(&snapshot.branch);
-        self.head.clone_from(&snapshot.head);
-        self.dirty = false;
-        self.unkept = None;
+        self.keep_snapshot(snapshot, position);
     }
 
     pub(super) fn failed(&mut self, detail: &str, setup: bool, permanent: bool) {
@@ -186,13 +171,17 @@ impl RepositoryWork {
 
     pub(super) fn snapshot_taken(&mut self, snapshot: &WorkspaceSnapshot, position: u64) -> ApplyResult {
         require_legal(self.open_workspace().is_some(), "there is no workspace")?;
+        self.keep_snapshot(snapshot, position);
+        Ok(())
+    }
+
+    fn keep_snapshot(&mut self, snapshot: &WorkspaceSnapshot, position: u64) {
         self.snapshot = Some(snapshot.clone());
         self.snapshot_position = position;
         self.branch.clone_from(&snapshot.branch);
         self.head.clone_from(&snapshot.head);
         self.dirty = false;
         self.unkept = None;
-        Ok(())
     }
 
     /// Records a failed snapshot. Only a further change justifies another attempt.
