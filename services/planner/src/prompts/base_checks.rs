@@ -19,11 +19,7 @@ impl PromptTags<'_> {
     /// Renders the checks that do not pass on the base; empty if none is known.
     pub(super) fn base_failures(&self, results: &[CompletedCheck]) -> String {
         let failures: Vec<String> = results.iter().filter_map(|run| self.base_failure(run)).collect();
-        if failures.is_empty() {
-            String::new()
-        } else {
-            self.around("failing-on-base", &failures.join("\n"))
-        }
+        self.around_lines("failing-on-base", &failures)
     }
 
     fn base_failure(&self, run: &CompletedCheck) -> Option<String> {

@@ -51,6 +51,20 @@ impl PromptTags<'_> {
         format!("<{name}-{nonce}{attributes}>\n{content}\n</{name}-{nonce}>\n")
     }
 
+    /// Renders a foreign text within the limit of comments.
+    fn quote(&self, name: &str, attributes: &str, text: &str) -> String {
+        self.around_with(name, attributes, &self.text(text, COMMENT_CHARS))
+    }
+
+    /// Renders lines; empty without any.
+    pub(super) fn around_lines(&self, name: &str, lines: &[String]) -> String {
+        if lines.is_empty() {
+            String::new()
+        } else {
+            self.around(name, &lines.join("\n"))
+        }
+    }
+
     pub(super) fn ticket(&self, ticket: &TicketKey, request: &JobRequest) -> String {
         let pinned = &request.text;
         let field = |name: &str, text: &str, most: usize| self.around(name, &self.text(text, most));
@@ -83,11 +97,7 @@ impl PromptTags<'_> {
                 self.attribute(&ticket.status)
             );
             let content = format!("{}\n\n{}", ticket.summary, ticket.description);
-            text.push_str(&self.around_with(
-                "linked-ticket",
-                &attributes,
-                &self.text(content.trim_end(), COMMENT_CHARS),
-            ));
+            text.push_str(&self.quote("linked-ticket", &attributes, content.trim_end()));
         }
         for ticket in &known.referenced {
             let attributes = format!(
@@ -96,11 +106,7 @@ impl PromptTags<'_> {
                 self.attribute(&ticket.status)
             );
             let content = format!("{}\n\n{}", ticket.summary, ticket.description);
-            text.push_str(&self.around_with(
-                "referenced-ticket",
-                &attributes,
-                &self.text(content.trim_end(), COMMENT_CHARS),
-            ));
+            text.push_str(&self.quote("referenced-ticket", &attributes, content.trim_end()));
         }
         for ticket in &known.similar {
             let attributes = format!(
@@ -108,11 +114,7 @@ impl PromptTags<'_> {
                 self.attribute(&ticket.key),
                 self.attribute(&ticket.status)
             );
-            text.push_str(&self.around_with(
-                "similar-ticket",
-                &attributes,
-                &self.text(&ticket.summary, COMMENT_CHARS),
-            ));
+            text.push_str(&self.quote("similar-ticket", &attributes, &ticket.summary));
         }
         for part in &known.unread {
             let what = match part {
@@ -148,7 +150,7 @@ impl PromptTags<'_> {
     /// Renders a question from a comment.
     pub(super) fn question(&self, question: &CommentQuestion) -> String {
         let attributes = format!(" author=\"{}\"", self.attribute(&question.author));
-        self.around_with("question", &attributes, &self.text(&question.text, COMMENT_CHARS))
+        self.quote("question", &attributes, &question.text)
     }
 
     /// Renders the patches of a pull request, each in a separate tag.
@@ -193,22 +195,14 @@ impl PromptTags<'_> {
             hunk => self.around("hunk", &self.text(hunk, COMMENT_CHARS)),
         };
         for remark in &thread.earlier {
-            let author = if remark.is_ours {
-                "you".to_owned()
-            } else {
-                self.attribute(&remark.author)
-            };
-            let may = if remark.is_stranger { "no" } else { "yes" };
             let attributes = if remark.is_ours {
-                format!(" author=\"{author}\"")
+                " author=\"you\"".to_owned()
             } else {
+                let may = if remark.is_stranger { "no" } else { "yes" };
+                let author = self.attribute(&remark.author);
                 format!(" author=\"{author}\" may_instruct=\"{may}\"")
             };
-            content.push_str(&self.around_with(
-                "earlier",
-                &attributes,
-                &self.text(&remark.text, COMMENT_CHARS),
-            ));
+            content.push_str(&self.quote("earlier", &attributes, &remark.text));
         }
         content.push_str(&self.text(&thread.text, COMMENT_CHARS));
         content
@@ -237,11 +231,7 @@ impl PromptTags<'_> {
                 place => format!(" place=\"{}\"", self.attribute(place)),
             };
             let attributes = format!(" author=\"{}\"{place}", self.attribute(&remark.author));
-            content.push_str(&self.around_with(
-                "remark",
-                &attributes,
-                &self.text(&remark.text, COMMENT_CHARS),
-            ));
+            content.push_str(&self.quote("remark", &attributes, &remark.text));
         }
         self.around_with("earlier-pull-request", &attributes, content.trim_end())
     }
@@ -263,11 +253,7 @@ impl PromptTags<'_> {
             .enumerate()
             .map(|(number, text)| format!("{}. {}", number + 1, self.text(text, CRITERION_CHARS)))
             .collect();
-        if lines.is_empty() {
-            String::new()
-        } else {
-            self.around("criteria", &lines.join("\n"))
-        }
+        self.around_lines("criteria", &lines)
     }
 
     /// Renders places of the repository; may be empty. Their names are foreign text as well.
@@ -284,11 +270,7 @@ impl PromptTags<'_> {
             format!("{path}{lines}{symbol} (score {}; {why})", seed.score)
         };
         let lines: Vec<String> = seeds.iter().map(line).collect();
-        if lines.is_empty() {
-            String::new()
-        } else {
-            self.around("places", &lines.join("\n"))
-        }
+        self.around_lines("places", &lines)
     }
 
     /// Renders the triage of the ticket. It counts as foreign text, because a model wrote it from the
