@@ -2,11 +2,9 @@
 
 use domain::check::CheckSpec;
 use domain::{
-    CallId, Fact, McpTool, MetadataPattern, OutOfScopeFile, OutboundAction, OutboundId, StopReason,
-    Timestamp, ToolCall, WorkspaceSnapshot,
+    CallId, Fact, McpTool, MetadataPattern, ObjectRef, OutOfScopeFile, OutboundAction, OutboundId,
+    StopReason, Timestamp, ToolCall, WorkspaceSnapshot,
 };
-
-use super::attachment::AttachmentRead;
 
 /// Next action of a run.
 #[derive(Clone, Debug, PartialEq)]
@@ -94,6 +92,23 @@ impl RunAction {
             | Self::SendReport { .. } => false,
         }
     }
+}
+
+/// Request for a part of a text attachment.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct AttachmentRead {
+    pub(crate) name: String,
+    pub(crate) object: ObjectRef,
+    pub(crate) part: AttachmentPart,
+}
+
+/// Part of a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum AttachmentPart {
+    /// Lines from `first` on, counted from 1.
+    Lines { first: u64, count: u64 },
+    /// Lines from `first` on that contain these words, regardless of case.
+    Matches { words: String, first: u64 },
 }
 
 /// Planner's answer to a tool call; `prompts` has the wording.

@@ -5,15 +5,14 @@
 
 use domain::check::CompletedCheck;
 use domain::{
-    ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, Job, JobRequest, McpServerTools, MetadataPattern,
-    ModelHint, ModelReply, ReplyBlock, ReplyStop, ReturnReason, TicketIntake, TicketKey, TicketNews,
-    ToolResult,
+    AttachmentContent, ChangePlan, ChangeProof, CodeSeed, ExecutorWorkspace, Job, JobRequest, McpServerTools,
+    MetadataPattern, ModelHint, ModelReply, ReplyBlock, ReplyStop, ReturnReason, TicketAttachment,
+    TicketIntake, TicketKey, TicketNews, ToolResult,
 };
 
 use super::state::{PendingSummary, TurnSummary};
 use super::{
-    ArgumentProblem, CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, ReceivedNews,
-    TurnCall, has_text_attachment,
+    ArgumentProblem, CallResult, DialogSpec, DialogTurn, PhaseDialog, PlannerRunState, ReceivedNews, TurnCall,
 };
 
 // Newest commands that the digest lists.
@@ -153,6 +152,24 @@ fn view_with_items<'a>(
         nonce: state.conversation().nonce(),
         items,
     })
+}
+
+/// Iterates over the attachments of the ticket, then over those of the comments since.
+pub(crate) fn list_attachments(
+    state: &PlannerRunState,
+) -> impl DoubleEndedIterator<Item = &TicketAttachment> {
+    let of_ticket = state.request().map(|request| request.text.attachments.as_slice());
+    let received = state.conversation().news().received().iter();
+    let of_news = received.flat_map(|item| {
+        let TicketNews::Comment { attachments, .. } = &item.news;
+        attachments
+    });
+    of_ticket.unwrap_or_default().iter().chain(of_news)
+}
+
+/// Returns true if the run has a text that a tool can read.
+fn has_text_attachment(state: &PlannerRunState) -> bool {
+    list_attachments(state).any(|one| matches!(one.content, AttachmentContent::Text { .. }))
 }
 
 /// Returns the items of the first `most` turns, or the digest in their place. A turn without a tool call is

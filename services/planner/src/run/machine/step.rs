@@ -1,8 +1,8 @@
 //! Steps that all jobs share.
 
 use domain::{
-    BranchRef, Fact, McpTool, OutboundAction, OutboundId, OutboundOutcome, OutboundRefusal, StopReason,
-    ToolCall, WaitCondition, report,
+    BranchRef, CallId, Fact, McpTool, OutboundAction, OutboundId, OutboundOutcome, OutboundRefusal,
+    StopReason, ToolCall, WaitCondition, report,
 };
 
 use serde_json::Value;
@@ -11,6 +11,9 @@ use super::{
     AttachmentRead, CallAnswer, DialogSpec, PlannerRunState, RetryWait, RunAction, RunStep, TurnCall, budget,
     context, repetition,
 };
+
+// Reads of one reply that run at the same time.
+const MOST_READS: usize = 8;
 
 /// Starts the next turn of a conversation. Shortening and hints come first.
 pub(crate) fn record_turn(state: &PlannerRunState, dialog: &DialogSpec) -> RunAction {
@@ -87,6 +90,48 @@ pub(crate) fn run_mcp_tool(
             server: Some(server.to_owned()),
         }),
     }
+}
+
+/// Place of a tool call: the model call of its reply, and its number in the reply.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct CallPlace {
+    pub(crate) turn: CallId,
+    pub(crate) number: usize,
+}
+
+/// Returns the place of the open call, if the model made it.
+pub(crate) fn find_open_place(state: &PlannerRunState) -> Option<CallPlace> {
+    let turn = state.conversation().last_turn()?;
+    let number = turn.calls.iter().position(TurnCall::is_open)?;
+    Some(CallPlace {
+        turn: turn.id.clone(),
+        number,
+    })
+}
+
+/// Returns the reads that follow the open call directly, if it is a read itself.
+pub(crate) fn list_following_reads(state: &PlannerRunState) -> Vec<(CallPlace, &ToolCall)> {
+    let (Some(open), Some(info), Some(turn)) = (
+        find_open_place(state),
+        state.source().open_workspace(),
+        state.conversation().last_turn(),
+    ) else {
+        return Vec::new();
+    };
+    let is_read = |call: &TurnCall| {
+        let mut tools = info.tools.iter();
+        call.call.input.is_object() && tools.any(|tool| tool.name == call.call.name && tool.read_only)
+    };
+    let reads = turn.calls.iter().enumerate().skip(open.number);
+    let reads = reads.take_while(|(_, call)| is_read(call)).take(MOST_READS);
+    let following = reads.skip(1).map(|(number, call)| {
+        let place = CallPlace {
+            turn: open.turn.clone(),
+            number,
+        };
+        (place, &call.call)
+    });
+    following.collect()
 }
 
 /// Starts a call of the planner.

@@ -1,7 +1,6 @@
 //! Verifies the change without the model: its checks run in trees that the model cannot access, and at the
 //! base for comparison.
 
-mod base;
 mod command;
 mod coverage;
 mod demonstrations;
@@ -10,13 +9,13 @@ mod weakened_tests;
 
 use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckSpec, EvidenceLevel, FindingSeverity,
+    TreeKind,
 };
 use domain::{
-    ChangeDoubt, ChangeProof, ChangeScope, CheckRow, DemonstrationResult, JobRequest, JobSubject,
-    OutOfScopeFile, PhaseOutput, RedCheck, ReturnReason, ShownBy, WorkHandover,
+    BaseCheckRule, ChangeDoubt, ChangeProof, ChangeScope, CheckRow, DemonstrationResult, JobRequest,
+    JobSubject, OutOfScopeFile, PhaseOutput, RedCheck, ReturnReason, ShownBy, WorkHandover,
 };
 
-pub(in crate::run) use self::base::BASE_CHECKS;
 use self::command::CheckCommand;
 use self::coverage::{HunkCoverage, measure_coverage, product_numbers};
 use super::intake::instructing_text;
@@ -108,6 +107,52 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         // Checks that are no longer needed end first, so that no result arrives in a later phase.
         ProofStep::Next(_) if checks.open().next().is_some() => schedule::run_open_checks(checks),
         ProofStep::Next(step) => step,
+    }
+}
+
+/// Runs checks on the base before the work, so that the model knows which of them fail already. The proof
+/// uses the same results.
+pub(in crate::run) const BASE_CHECKS: PhaseSpec = PhaseSpec::without_dialog(check_base);
+
+fn check_base(state: &PlannerRunState) -> RunStep {
+    let Some(request) = state.request() else {
+        return RunStep::Over;
+    };
+    let rules = &request.rules.agent;
+    let is_off = rules.checks.as_ref().is_some_and(Vec::is_empty);
+    // A former release began the work without these results, and the first message to the model must not change.
+    if is_off || rules.base_checks == BaseCheckRule::Never || state.conversation().is_at_work() {
+        return RunStep::Over;
+    }
+    let checks = state.verification().checks();
+    let Some(candidates) = &checks.candidates else {
+        // The work has not begun, so there is no change to inspect.
+        return RunAction::FindChecks {
+            inspects_change: false,
+        }
+        .into();
+    };
+    let candidates = select_commands(state, candidates, None).wanted;
+    let command = |found| CheckCommand {
+        checks,
+        found,
+        change: None,
+        reports: &rules.reports,
+    };
+    let commands: Vec<CheckCommand<'_>> = candidates.iter().map(command).collect();
+    // One run each: the proof repeats those that it needs to be sure of.
+    let specs = commands.iter().map(|command| command.spec(TreeKind::Base, 0));
+    let is_wanted = |check: &CheckSpec| match rules.base_checks {
+        BaseCheckRule::Never => false,
+        BaseCheckRule::WhenKnown => commands.iter().any(|command| command.is_known(check)),
+        BaseCheckRule::Always => true,
+    };
+    let missing = specs.filter(|check| is_wanted(check) && checks.result(check).is_none());
+    let missing: Vec<CheckSpec> = missing.collect();
+    if missing.is_empty() {
+        RunStep::Over
+    } else {
+        schedule::run_missing_checks(state, &commands, missing, Vec::new())
     }
 }
 
