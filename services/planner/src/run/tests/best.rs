@@ -1,7 +1,7 @@
 //! Restoration of the best verified state of a change.
 
 use domain::check::EvidenceLevel;
-use domain::{DecisionVerdict, Fact, Job, OutboundAction, RunPhase, StopReason, WorkspaceSnapshot, report};
+use domain::{DecisionVerdict, Fact, Job, RunPhase, StopReason, WorkspaceSnapshot};
 
 use super::play::{
     Play, build_decision, build_edit_calls, build_job_request, build_review_reply, build_tool_reply,
@@ -42,13 +42,7 @@ fn went_back_to(play: &Play) -> Option<&WorkspaceSnapshot> {
 fn drive_to_description(play: &mut Play) -> domain::ChangeDescription {
     play.pushed();
     play.drive();
-    match play.last_request() {
-        OutboundAction::OpenPullRequest(report::PullRequestOpening {
-            description: Some(description),
-            ..
-        }) => (**description).clone(),
-        other => panic!("{other:?}"),
-    }
+    play.description().clone()
 }
 
 #[test]

@@ -45,13 +45,7 @@ fn failed_repair_is_listed_and_stops_nothing() {
     );
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
-        description: Some(said),
-        ..
-    }) = play.last_request()
-    else {
-        panic!("{:?}", play.last_request())
-    };
+    let said = play.description();
     assert_eq!(said.unrepaired, ["make fmt"]);
 }
 
@@ -331,13 +325,7 @@ fn template_keeps_headings_with_answers() {
     play.drive();
     play.pushed();
     play.drive();
-    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
-        description: Some(said),
-        ..
-    }) = play.last_request()
-    else {
-        panic!("{:?}", play.last_request())
-    };
+    let said = play.description();
     assert_eq!(said.template, "## Risk\n\nNone.");
 }
 

@@ -2,7 +2,7 @@
 
 use domain::check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, TreeKind};
 use domain::{
-    ChangeDoubt, ChangedFileSize, CheckRow, Fact, FileRole, OutboundAction, OutboundOutcome, OutboundReceipt,
+    ChangeDoubt, ChangedFileSize, CheckRow, FileRole, OutboundAction, OutboundOutcome, OutboundReceipt,
     ReturnReason, ShownBy, StopReason,
 };
 
@@ -38,16 +38,6 @@ fn list_findings(play: &Play) -> Vec<(&str, FindingSeverity)> {
     let found = play.state.outputs().proof().unwrap().findings.iter();
     found
         .map(|finding| (finding.kind.as_str(), finding.severity))
-        .collect()
-}
-
-fn list_returns(play: &Play) -> Vec<&ReturnReason> {
-    let entries = play.entries.iter();
-    entries
-        .filter_map(|entry| match &entry.fact {
-            Fact::Returned { why } => Some(why),
-            _ => None,
-        })
         .collect()
 }
 
@@ -171,7 +161,7 @@ fn weakened_test_blocks_whatever_passes() {
         finding.words.contains(ALL[0]) && finding.path == "tests/test_cart.py",
         "{finding:?}"
     );
-    assert!(matches!(list_returns(&play)[..], [ReturnReason::Weakened { .. }]));
+    assert!(matches!(play.returns()[..], [ReturnReason::Weakened { .. }]));
 }
 
 #[test]
@@ -401,7 +391,7 @@ fn reverted_part_breaking_new_test_is_evidence() {
 
 fn find_doubts(bench: Bench) -> Vec<ChangeDoubt> {
     let play = prove_change(bench);
-    let found = list_returns(&play).into_iter().flat_map(|why| match why {
+    let found = play.returns().into_iter().flat_map(|why| match why {
         ReturnReason::Questioned { doubts } => doubts.clone(),
         _ => Vec::new(),
     });

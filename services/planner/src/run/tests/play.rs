@@ -4,11 +4,12 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::prove::Bench;
 use domain::{
-    CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest, JournalEntry,
-    McpCommand, McpServerTools, McpTool, ModelReply, ObjectRef, OutboundAction, OutboundOutcome,
-    OutboundReceipt, PullRequestRef, ReplyBlock, ReplyStop, RunFence, RunId, RunLimits, RunPhase,
-    SandboxLevel, StopReason, TicketKey, TicketLimits, TicketText, Timestamp, TokenUsage, ToolCall,
-    ToolResult, ToolSpec, Trigger, TriggerChannel, TriggerKey, TriggerReason, WorkspaceSnapshot,
+    ChangeDescription, CommitId, DecisionVerdict, ExecutorWorkspace, Fact, GateDecision, Job, JobRequest,
+    JournalEntry, McpCommand, McpServerTools, McpTool, ModelReply, ObjectRef, OutboundAction,
+    OutboundOutcome, OutboundReceipt, PullRequestRef, ReplyBlock, ReplyStop, ReturnReason, RunFence, RunId,
+    RunLimits, RunPhase, SandboxLevel, StopReason, TicketKey, TicketLimits, TicketText, Timestamp,
+    TokenUsage, ToolCall, ToolResult, ToolSpec, Trigger, TriggerChannel, TriggerKey, TriggerReason,
+    WorkspaceSnapshot, report,
 };
 use serde_json::{Value, json};
 use testkit::model::surrounding_replies;
@@ -242,28 +243,7 @@ impl Play {
             },
         );
         let state = PlannerRunState::fold(&run_id(), [&first]).unwrap().unwrap();
-        Self {
-            entries: vec![first],
-            state,
-            replies: VecDeque::new(),
-            around: BTreeMap::new(),
-            summaries: VecDeque::new(),
-            summaries_seen: 0,
-            committed: None,
-            faults: 0,
-            empty: false,
-            failing: Vec::new(),
-            attached: String::new(),
-            checks: Bench::default(),
-            forecast: None,
-            kept: 'c',
-            limits: RunLimits::default(),
-            ticket_limits: None,
-            refuses: None,
-            workspace: build_workspace(),
-            waits_for_model: true,
-            start: Some(OutboundOutcome::Done(OutboundReceipt::Told)),
-        }
+        Self::resumed(vec![first], state, Vec::new())
     }
 
     pub(crate) fn implement(request: JobRequest, replies: impl IntoIterator<Item = ModelReply>) -> Self {
@@ -637,6 +617,41 @@ impl Play {
         self.settle(OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(
             pull_request(),
         )));
+    }
+
+    /// Drives a run with successful reports to its end.
+    pub(crate) fn drive_to_rest(&mut self) {
+        for _ in 0..20 {
+            if self.drive() == RunAction::Rest {
+                return;
+            }
+            match self.last_request() {
+                OutboundAction::PushBranch(_) => self.pushed(),
+                _ => self.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
+            }
+        }
+        panic!("the run never ends");
+    }
+
+    /// Returns the reasons for which the work was returned.
+    pub(crate) fn returns(&self) -> Vec<&ReturnReason> {
+        let facts = self.entries.iter().map(|entry| &entry.fact);
+        let reasons = facts.filter_map(|fact| match fact {
+            Fact::Returned { why } => Some(why),
+            _ => None,
+        });
+        reasons.collect()
+    }
+
+    /// Returns the description of the pull request that the run opens.
+    pub(crate) fn description(&self) -> &ChangeDescription {
+        match self.last_request() {
+            OutboundAction::OpenPullRequest(report::PullRequestOpening {
+                description: Some(description),
+                ..
+            }) => description,
+            other => panic!("{other:?}"),
+        }
     }
 
     pub(crate) fn last_request(&self) -> &OutboundAction {

@@ -4,7 +4,7 @@ use domain::check::{
     ChangeFinding, ChangeHunk, ChangeReport, CheckCandidate, CheckOutcome, CheckSpec, CompletedCheck,
     EvidenceLevel, FailedTest, FindingSeverity, TestReport, TreeKind,
 };
-use domain::{ChangedFileSize, DecisionVerdict, Fact, FileRole, OutboundAction, SandboxLevel, report};
+use domain::{ChangedFileSize, DecisionVerdict, Fact, FileRole, OutboundAction, SandboxLevel};
 
 use serde_json::json;
 
@@ -191,13 +191,7 @@ fn repaired_test_is_strongest_evidence() {
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
-        description: Some(said),
-        ..
-    }) = play.last_request()
-    else {
-        panic!("{:?}", play.last_request())
-    };
+    let said = play.description();
     assert_eq!(said.checks[0].mended, ["test_empty_cart"]);
     assert_eq!(
         (said.checks[0].head, said.checks[0].passed),

@@ -2,9 +2,8 @@
 
 use domain::report::ConflictResolved;
 use domain::{
-    ConflictFile, ConflictKind, ConflictLeft, ConflictedBase, Fact, Job, JobRequest, JobSubject, LostHunk,
-    MergeSide, ModelReply, OutboundAction, OutboundOutcome, OutboundReceipt, OutboundRefusal, ReturnReason,
-    StopReason,
+    ConflictFile, ConflictKind, ConflictLeft, ConflictedBase, Job, JobRequest, JobSubject, LostHunk,
+    MergeSide, ModelReply, OutboundAction, OutboundOutcome, OutboundRefusal, ReturnReason, StopReason,
 };
 use serde_json::{Value, json};
 
@@ -12,7 +11,6 @@ use super::play::{
     Play, build_commit_id, build_edit_calls, build_finish_call, build_job_request, build_tool_reply,
     pull_request,
 };
-use crate::run::RunAction;
 
 fn build_request() -> JobRequest {
     let (head, base) = (build_commit_id('e'), build_commit_id('b'));
@@ -62,30 +60,6 @@ fn build_naming_reply(reason: &str) -> ModelReply {
     build_tool_reply(&[(name, input)])
 }
 
-/// Drives a run with successful reports to its end.
-fn to_the_end(play: &mut Play) {
-    for _ in 0..20 {
-        if play.drive() == RunAction::Rest {
-            return;
-        }
-        match play.last_request() {
-            OutboundAction::PushBranch(_) => play.pushed(),
-            _ => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
-        }
-    }
-    panic!("the run never ends");
-}
-
-fn list_returns(play: &Play) -> Vec<&ReturnReason> {
-    let entries = play.entries.iter();
-    entries
-        .filter_map(|entry| match &entry.fact {
-            Fact::Returned { why } => Some(why),
-            _ => None,
-        })
-        .collect()
-}
-
 #[test]
 fn resolution_is_pushed_as_merge() {
     let mut play = build_play(
@@ -101,7 +75,7 @@ fn resolution_is_pushed_as_merge() {
     ] {
         assert!(shown.contains(part), "{part}: {shown}");
     }
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let reports = play.state.delivery().reports().iter();
     let mut pushes = reports.filter_map(|report| match &report.request {
         OutboundAction::PushBranch(push) => Some(push.clone()),
@@ -130,7 +104,7 @@ fn missing_signing_key_ends_resolution_before_model() {
     };
     let mut play = build_play(ConflictKind::Content, vec![build_edit_reply()]);
     play.start = Some(OutboundOutcome::Refused(refusal.clone()));
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(play.reason(), &StopReason::ReportRefused(refusal));
     assert!(
         play.state.conversation().dialogs().is_empty(),
@@ -144,12 +118,12 @@ fn lost_hunk_returns_twice_then_ends() {
     let replies = std::iter::once(build_edit_reply()).chain(finishes).collect();
     let mut play = build_play(ConflictKind::Content, replies);
     play.checks.change.lost_hunks = vec![build_lost_hunk()];
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let lost = ReturnReason::HunksLost {
         hunks: vec![build_lost_hunk()],
         marked_files: Vec::new(),
     };
-    assert_eq!(list_returns(&play), [&lost, &lost]);
+    assert_eq!(play.returns(), [&lost, &lost]);
     assert_eq!(
         play.reason(),
         &StopReason::ConflictLeft {
@@ -170,8 +144,8 @@ fn named_hunk_is_delivered_with_reason() {
     ];
     let mut play = build_play(ConflictKind::Content, replies);
     play.checks.change.lost_hunks = vec![build_lost_hunk()];
-    to_the_end(&mut play);
-    assert_eq!(list_returns(&play).len(), 1, "a hunk without a reason returns");
+    play.drive_to_rest();
+    assert_eq!(play.returns().len(), 1, "a hunk without a reason returns");
     let OutboundAction::ConflictResolved(ConflictResolved { dropped, .. }) = play.last_request() else {
         panic!("{:?}", play.last_request())
     };
@@ -185,15 +159,15 @@ fn leftover_markers_return_to_model() {
     let replies = std::iter::once(build_edit_reply()).chain(finishes).collect();
     let mut play = build_play(ConflictKind::BothAdded, replies);
     play.checks.change.marked_files = vec!["shop/cart.py".to_owned()];
-    to_the_end(&mut play);
-    assert_eq!(list_returns(&play).len(), 2);
+    play.drive_to_rest();
+    assert_eq!(play.returns().len(), 2);
     assert!(matches!(play.reason(), StopReason::ConflictLeft { .. }));
 }
 
 #[test]
 fn binary_conflict_needs_no_model_call() {
     let mut play = build_play(ConflictKind::Binary, Vec::new());
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(play.state.conversation().turn_count(), 0);
     assert_eq!(
         play.reason(),
@@ -207,7 +181,7 @@ fn binary_conflict_needs_no_model_call() {
 #[test]
 fn clean_merge_needs_no_model_call() {
     let mut play = Play::implement(build_request(), []);
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(play.state.conversation().turn_count(), 0);
     let OutboundAction::ConflictResolved(ConflictResolved { summary, .. }) = play.last_request() else {
         panic!("{:?}", play.last_request())

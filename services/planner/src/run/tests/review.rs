@@ -1,6 +1,6 @@
 //! Review of the change by a second model.
 
-use domain::{Fact, Job, ModelReply, OutboundAction, ReturnReason, RunPhase, report};
+use domain::{Fact, Job, ModelReply, OutboundAction, ReturnReason, RunPhase};
 use serde_json::json;
 
 use super::play::{
@@ -36,13 +36,7 @@ fn count_reviewer_returns(play: &Play) -> usize {
 fn read_published_objections(play: &mut Play) -> Vec<String> {
     play.pushed();
     play.drive();
-    match play.last_request() {
-        OutboundAction::OpenPullRequest(report::PullRequestOpening {
-            description: Some(description),
-            ..
-        }) => description.objections.clone(),
-        other => panic!("{other:?}"),
-    }
+    play.description().objections.clone()
 }
 
 #[test]

@@ -108,20 +108,6 @@ fn build_request_about(job: Job, about: JobSubject) -> JobRequest {
     }
 }
 
-/// Drives a run with successful reports to its end.
-fn to_the_end(play: &mut Play) {
-    for _ in 0..20 {
-        if play.drive() == RunAction::Rest {
-            return;
-        }
-        match play.last_request() {
-            OutboundAction::PushBranch(_) => play.pushed(),
-            _ => play.settle(OutboundOutcome::Done(OutboundReceipt::Told)),
-        }
-    }
-    panic!("the run never ends");
-}
-
 #[test]
 fn repair_is_pushed_onto_failed_head() {
     let mut play = Play::implement(
@@ -142,7 +128,7 @@ fn repair_is_pushed_onto_failed_head() {
     ] {
         assert!(shown.contains(known), "{known}: {shown}");
     }
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let push = play
         .state
         .delivery()
@@ -185,7 +171,7 @@ fn automatic_fixes_need_no_model() {
     let mut asked = build_request_about(Job::FixCi, red_checks());
     asked.rules.ci.auto_fix = vec!["make format".to_owned()];
     let mut play = Play::implement(asked, []);
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(play.state.conversation().turn_count(), 0);
     let OutboundAction::ChecksRepaired(ChecksRepaired {
         strategy,
@@ -215,7 +201,7 @@ fn half_a_repair_is_not_pushed() {
             build_tool_reply(&build_edit_calls()),
         ],
     );
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert!(
         matches!(play.reason(), StopReason::TurnLimit { turns: 2 }),
         "{:?}",
@@ -256,7 +242,7 @@ fn review_comments_each_need_one_reply() {
     ] {
         assert!(shown.contains(known), "{known}: {shown}");
     }
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let refused = play.entries.iter().any(|entry| match &entry.fact {
         domain::Fact::ToolFinished { result, .. } => {
             result.status == ToolStatus::Error && result.content.contains("without one: 41")
@@ -297,7 +283,7 @@ fn review_may_be_addressed_without_change() {
         [build_tool_reply(&[finish_review()])],
     );
     play.empty = true;
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let OutboundAction::ReviewAddressed(ReviewAddressed { commit, .. }) = before_the_rocket(&play) else {
         panic!("{:?}", before_the_rocket(&play))
     };
@@ -329,7 +315,7 @@ fn discussion_tasks_yield_answers_or_issues() {
     let answer = || build_tool_reply(&[("submit_answer", json!({"answer": "Net."}))]);
     for task in DiscussionTask::ALL {
         let mut play = Play::implement(build_discussion_request(task), [answer()]);
-        to_the_end(&mut play);
+        play.drive_to_rest();
         let OutboundAction::Discussed(said) = last_report(&play) else {
             panic!("{:?}", last_report(&play))
         };
@@ -345,7 +331,7 @@ fn discussion_tasks_yield_answers_or_issues() {
         build_discussion_request(DiscussionTask::Plan),
         [too_many, plan(&["A", "B"])],
     );
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let OutboundAction::OpenIssues(opened) = last_report(&play) else {
         panic!("{:?}", last_report(&play))
     };
@@ -369,7 +355,7 @@ fn issues_require_requested_plan() {
         build_discussion_request(DiscussionTask::Summarize),
         [issues, answer],
     );
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert!(
         matches!(last_report(&play), OutboundAction::Discussed(_)),
         "{:?}",
@@ -389,7 +375,7 @@ fn answer_cites_only_read_text() {
         answer("read_file  did it"),
     ];
     let mut play = Play::implement(build_request_about(Job::Answer, asked_in_a_comment()), replies);
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let OutboundAction::QuestionAnswered(QuestionAnswered { answer, .. }) = before_the_rocket(&play) else {
         panic!("{:?}", before_the_rocket(&play))
     };
@@ -419,7 +405,7 @@ fn change_request_starts_only_pinned_work() {
         let shown = format!("{:?} {:?}", transcript.system, transcript.tools);
         assert_eq!(shown.contains("needs_change"), begins, "{shown}");
         assert_eq!(shown.contains("Do not promise work"), !begins, "{shown}");
-        to_the_end(&mut play);
+        play.drive_to_rest();
         let OutboundAction::QuestionAnswered(told) = before_the_rocket(&play) else {
             panic!("{:?}", before_the_rocket(&play))
         };
@@ -469,7 +455,7 @@ fn foreign_push_restarts_review_work() {
         !play.state.accepts(&build_head_move('c', Some("grace"))),
         "once for each head"
     );
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(
         list_expected_heads(&play),
         [Some(build_commit_id('c'))],
@@ -506,7 +492,7 @@ fn push_after_replies_restarts_no_work() {
     }
     assert!(is_reply(&play));
     assert!(!play.state.accepts(&build_head_move('e', Some("grace"))));
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -538,7 +524,7 @@ fn late_push_restarts_on_moved_branch() {
         !play.state.accepts(&build_head_move('d', None)),
         "what is pushed is told"
     );
-    to_the_end(&mut play);
+    play.drive_to_rest();
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -578,7 +564,7 @@ fn endlessly_moving_branch_ends_work() {
             until_push(&mut play);
             play.settle(branch_moved(*head));
         }
-        to_the_end(&mut play);
+        play.drive_to_rest();
         assert!(
             matches!(play.reason(), StopReason::ReportRefused(OutboundRefusal::BranchMoved { head, .. })
                 if *head == heads.last().unwrap().map(build_commit_id)),
@@ -618,7 +604,7 @@ fn pull_request_work_stays_on_branch() {
         build_request_about(Job::AddressReview, build_review_subject()),
         replies,
     );
-    to_the_end(&mut play);
+    play.drive_to_rest();
     let refused = play.entries.iter().any(|entry| match &entry.fact {
         Fact::ToolFinished { result, .. } => {
             result.status == ToolStatus::Error && result.content.contains(&pull_request().branch)

@@ -2,7 +2,7 @@
 
 use domain::{
     ChangedFileSize, DecisionVerdict, FileRole, Job, ModuleRules, OutOfScopeFile, OutboundAction,
-    PushProposal, ToolStatus, report,
+    PushProposal, ToolStatus,
 };
 use serde_json::{Value, json};
 
@@ -80,13 +80,7 @@ fn foreign_module_write_requires_widened_scope() {
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let OutboundAction::OpenPullRequest(report::PullRequestOpening {
-        description: Some(said),
-        ..
-    }) = play.last_request()
-    else {
-        panic!("{:?}", play.last_request())
-    };
+    let said = play.description();
     assert_eq!(said.widened[0].module, "api");
     assert_eq!(said.widened[0].reason, "The field is part of the request.");
     assert_eq!(said.change.as_ref().unwrap().modules, ["api"]);
