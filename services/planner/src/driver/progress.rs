@@ -45,17 +45,8 @@ impl RunDriver {
             clone_percent: Some(percent),
             ..progress
         });
-        let report = OutboundRequest {
-            progress,
-            ..OutboundRequest::notice(
-                OutboundId::first_clone(id, percent),
-                state.run.ticket().clone(),
-                fence,
-                bootstrap::read_wall_clock(),
-                OutboundAction::Progressed(ProgressUpdate {}),
-            )
-        };
-        Ok(self.queue.reports().append(&report).await.map(drop)?)
+        let id = OutboundId::first_clone(id, percent);
+        self.post_progress(state, fence, id, progress).await
     }
 
     /// Shows the progress of the run in the status comment, if this action changes it.
@@ -68,10 +59,22 @@ impl RunDriver {
         let Some(id) = first_call_of_dialog(action, state) else {
             return Ok(());
         };
+        let progress = progress_of_run(state);
+        self.post_progress(state, fence, id.clone().into(), progress)
+            .await
+    }
+
+    async fn post_progress(
+        &self,
+        state: &PlannerRunState,
+        fence: RunFence,
+        id: OutboundId,
+        progress: Option<JobProgress>,
+    ) -> Result<(), TicketError> {
         let report = OutboundRequest {
-            progress: progress_of_run(state),
+            progress,
             ..OutboundRequest::notice(
-                id.clone().into(),
+                id,
                 state.run.ticket().clone(),
                 fence,
                 bootstrap::read_wall_clock(),
