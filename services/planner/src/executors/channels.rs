@@ -8,9 +8,9 @@ use std::{
 use domain::HostPattern;
 use grant::{Grant, GrantAudience, GrantSigner};
 use parking_lot::Mutex;
-use proto::executor::executor_service_client::ExecutorServiceClient;
+use proto::executor::{self as wire, executor_service_client::ExecutorServiceClient};
 use secrecy::{ExposeSecret, SecretString};
-use tonic::{Request, transport::Channel};
+use tonic::{Request, Streaming, transport::Channel};
 
 use super::connection::{CallError, ExecutorConnector, RunCaller};
 use crate::telemetry;
@@ -97,13 +97,16 @@ impl ExecutorChannels {
         Ok(request)
     }
 
-    /// Creates a request for an executor's own status, without a deadline.
-    pub(super) fn status_request<T>(&self, message: T) -> Result<Request<T>, CallError> {
+    /// Opens the stream of an executor's own status, without a deadline.
+    pub(super) async fn watch_status(
+        &self,
+        address: &str,
+    ) -> Result<Streaming<wire::WatchStatusResponse>, CallError> {
         let token = self.signer.sign_status(bootstrap::read_wall_clock());
-        authorize_request(
-            &token.map_err(|refused| CallError::Refused(refused.to_string()))?,
-            message,
-        )
+        let token = token.map_err(|refused| CallError::Refused(refused.to_string()))?;
+        let request = authorize_request(&token, wire::WatchStatusRequest {})?;
+        let mut client = self.client(address)?;
+        Ok(client.watch_status(request).await?.into_inner())
     }
 }
 

@@ -5,7 +5,6 @@ use std::{collections::BTreeMap, sync::Arc};
 use bootstrap::span_forwarder::SpanForwarder;
 use grant::GrantSigner;
 use opentelemetry::trace::{SpanContext, TraceContextExt as _};
-use proto::executor as wire;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tracing::Span;
@@ -104,13 +103,7 @@ impl ExecutorFleet {
     /// executors then open its workspaces until it responds again.
     pub(crate) async fn leave_if_silent(&self, address: &str) -> bool {
         let first = async {
-            let request = self.channels.status_request(wire::WatchStatusRequest {})?;
-            let mut statuses = self
-                .channels
-                .client(address)?
-                .watch_status(request)
-                .await?
-                .into_inner();
+            let mut statuses = self.channels.watch_status(address).await?;
             statuses.message().await.map_err(CallError::from)
         };
         let is_silent = match tokio::time::timeout(CONNECT_LIMIT, first).await {

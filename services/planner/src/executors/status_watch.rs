@@ -9,7 +9,6 @@ use std::{
 
 use bootstrap::{jitter, settings::TextList};
 use domain::cause::format_error_chain;
-use proto::executor as wire;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use super::{
@@ -99,13 +98,7 @@ impl StatusWatch {
 
     /// Follows one status stream until it ends.
     async fn follow_stream(&self, address: &str) -> Result<(), CallError> {
-        let request = self.channels.status_request(wire::WatchStatusRequest {})?;
-        let mut statuses = self
-            .channels
-            .client(address)?
-            .watch_status(request)
-            .await?
-            .into_inner();
+        let mut statuses = self.channels.watch_status(address).await?;
         let (mut changes, mut is_known) = (self.directory.changes(), false);
         loop {
             tokio::select! {
