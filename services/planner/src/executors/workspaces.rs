@@ -115,14 +115,9 @@ impl WorkspaceCalls<'_> {
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<ToolResult, CallError> {
         let message = wire::CallToolRequest {
-            workspace_id: self.id.to_owned(),
-            fence: Some(self.caller.fence.into()),
-            call_id: id.to_string(),
-            name: call.name.clone(),
-            input_json: call.input.to_string(),
             commit_time_s: at.unix_s(),
             commit_author: author.to_string(),
-            server: None,
+            ..self.tool_request(id, call)
         };
         let result = self.await_tool(message, &call.name, output).await?;
         Ok(convert_tool_result(result))
@@ -141,14 +136,8 @@ impl WorkspaceCalls<'_> {
         output: &mpsc::Sender<Vec<u8>>,
     ) -> Result<ServerToolResult, CallError> {
         let message = wire::CallToolRequest {
-            workspace_id: self.id.to_owned(),
-            fence: Some(self.caller.fence.into()),
-            call_id: id.to_string(),
-            name: call.name.clone(),
-            input_json: call.input.to_string(),
-            commit_time_s: 0,
-            commit_author: String::new(),
             server: Some(build_server_command(command, tool)),
+            ..self.tool_request(id, call)
         };
         // Servers choose the names of their tools, so a name is not the kind of a failpoint.
         let result = self.await_tool(message, "mcp", output).await?;
@@ -175,6 +164,17 @@ impl WorkspaceCalls<'_> {
             omitted: listed.omitted,
             failure: sanitize_output(&listed.failure).into_owned(),
         })
+    }
+
+    fn tool_request(self, id: &CallId, call: &ToolCall) -> wire::CallToolRequest {
+        wire::CallToolRequest {
+            workspace_id: self.id.to_owned(),
+            fence: Some(self.caller.fence.into()),
+            call_id: id.to_string(),
+            name: call.name.clone(),
+            input_json: call.input.to_string(),
+            ..wire::CallToolRequest::default()
+        }
     }
 
     async fn await_tool(
