@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use domain::text::take_tail;
+
 use super::{answers, refusals::BranchFreedom, tags::PromptTags};
 use crate::run::TurnDigest;
 
@@ -64,7 +66,7 @@ pub(super) fn render_digest(
         );
     }
     if let Some((command, result)) = card.failure {
-        let output = tags.text(tail_of_text(&result.content), FAILURE_CHARS);
+        let output = tags.text(&take_tail(&result.content, FAILURE_CHARS), FAILURE_CHARS);
         let _ = write!(
             text,
             "\nThe end of what `{}` showed, which failed last:\n\n{}",
@@ -100,10 +102,4 @@ pub(super) fn repeat_instructions(around: &str) -> String {
              more:\n\n{around}"
         )
     }
-}
-
-/// Returns the end of a text at a character boundary.
-fn tail_of_text(text: &str) -> &str {
-    let from = text.char_indices().rev().take(FAILURE_CHARS).last();
-    from.map_or("", |(at, _)| &text[at..])
 }
