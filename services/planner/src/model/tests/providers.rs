@@ -303,15 +303,8 @@ async fn headers_of_the_settings_are_sent_along() {
 
 /// Returns the kind of failure for a response.
 async fn provoke_fault(dialect: &str, status: u16, body: &'static str) -> ModelFault {
-    let server = Answering::start(move |_| (status, body)).await;
     let more = json!({ "api_key": MODEL_API_KEY, "region": MODEL_REGION });
-    let error = ask_with_settings(
-        &build_provider_settings(dialect, &server.url, more),
-        &build_opening_transcript(),
-    )
-    .await
-    .unwrap_err();
-    error.kind
+    provoke_error(dialect, status, body, more).await.0.kind
 }
 
 /// Server with one response, which stops on drop.
