@@ -72,6 +72,15 @@ impl DialogSpec {
         }
     }
 
+    /// Creates a conversation that reads the workspace and changes nothing.
+    pub(crate) const fn reading(phase: RunPhase, role: ModelRole, tools: &'static [PlannerTool]) -> Self {
+        Self {
+            has_workspace: true,
+            is_read_only: true,
+            ..Self::new(phase, role, tools)
+        }
+    }
+
     /// Returns the number of the phase's conversation, from 0.
     pub(crate) fn round(&self, state: &PlannerRunState) -> u32 {
         if self.is_fresh_after_return {

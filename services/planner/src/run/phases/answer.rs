@@ -13,15 +13,11 @@ use crate::run::tools::{accepted_input, read_attachment, submit_answer};
 
 const MOST_TURNS: usize = 12;
 
-const DIALOG: DialogSpec = DialogSpec {
-    has_workspace: true,
-    is_read_only: true,
-    ..DialogSpec::new(
-        RunPhase::Answer,
-        ModelRole::Default,
-        &[submit_answer::TOOL, read_attachment::TOOL],
-    )
-};
+const DIALOG: DialogSpec = DialogSpec::reading(
+    RunPhase::Answer,
+    ModelRole::Default,
+    &[submit_answer::TOOL, read_attachment::TOOL],
+);
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 

@@ -14,15 +14,11 @@ use crate::run::tools::{accepted_input, plans, read_attachment, submit_answer};
 
 const MOST_TURNS: usize = 15;
 
-const DIALOG: DialogSpec = DialogSpec {
-    has_workspace: true,
-    is_read_only: true,
-    ..DialogSpec::new(
-        RunPhase::Discuss,
-        ModelRole::Default,
-        &[submit_answer::TOOL, plans::SUBMIT_ISSUES, read_attachment::TOOL],
-    )
-};
+const DIALOG: DialogSpec = DialogSpec::reading(
+    RunPhase::Discuss,
+    ModelRole::Default,
+    &[submit_answer::TOOL, plans::SUBMIT_ISSUES, read_attachment::TOOL],
+);
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 

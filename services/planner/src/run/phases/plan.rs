@@ -13,15 +13,11 @@ use crate::run::tools::{accepted_input, plans, read_attachment};
 
 const MOST_TURNS: usize = 15;
 
-const DIALOG: DialogSpec = DialogSpec {
-    has_workspace: true,
-    is_read_only: true,
-    ..DialogSpec::new(
-        RunPhase::Plan,
-        ModelRole::Default,
-        &[plans::SUBMIT_PLAN, read_attachment::TOOL],
-    )
-};
+const DIALOG: DialogSpec = DialogSpec::reading(
+    RunPhase::Plan,
+    ModelRole::Default,
+    &[plans::SUBMIT_PLAN, read_attachment::TOOL],
+);
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 

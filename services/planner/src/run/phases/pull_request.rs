@@ -14,15 +14,11 @@ use crate::run::tools::{accepted_input, read_attachment, reviews};
 
 const MOST_TURNS: usize = 20;
 
-const DIALOG: DialogSpec = DialogSpec {
-    has_workspace: true,
-    is_read_only: true,
-    ..DialogSpec::new(
-        RunPhase::PullRequest,
-        ModelRole::Reviewer,
-        &[reviews::SUBMIT_COMMENTS, read_attachment::TOOL],
-    )
-};
+const DIALOG: DialogSpec = DialogSpec::reading(
+    RunPhase::PullRequest,
+    ModelRole::Reviewer,
+    &[reviews::SUBMIT_COMMENTS, read_attachment::TOOL],
+);
 
 pub(in crate::run) const PHASE: PhaseSpec = PhaseSpec::with_dialog(DIALOG, decide_step);
 

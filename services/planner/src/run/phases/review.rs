@@ -19,10 +19,8 @@ const MOST_TURNS: usize = 10;
 const SMALL_LINES: u32 = 20;
 
 const DIALOG: DialogSpec = DialogSpec {
-    has_workspace: true,
-    is_read_only: true,
     is_fresh_after_return: true,
-    ..DialogSpec::new(
+    ..DialogSpec::reading(
         RunPhase::Review,
         ModelRole::Reviewer,
         &[reviews::SUBMIT_REVIEW, read_attachment::TOOL],
