@@ -56,18 +56,10 @@ static COST: LazyLock<Counter<u64>> = LazyLock::new(|| {
     let meter = global::meter(METER);
     meter.u64_counter(MODEL_COST).with_unit("{microdollar}").build()
 });
-static UNCACHED: LazyLock<Counter<u64>> =
-    LazyLock::new(|| global::meter(METER).u64_counter(TURNS_UNCACHED).build());
-
-static FINISHED: LazyLock<Counter<u64>> =
-    LazyLock::new(|| global::meter(METER).u64_counter(RUNS_FINISHED).build());
-
-static MADE_SHORTER: LazyLock<Counter<u64>> =
-    LazyLock::new(|| global::meter(METER).u64_counter(CONTEXT_STEPS).build());
-
-static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> =
-    LazyLock::new(|| global::meter(METER).u64_counter(WITHOUT_LEASE).build());
-
+static UNCACHED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter(TURNS_UNCACHED));
+static FINISHED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter(RUNS_FINISHED));
+static MADE_SHORTER: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter(CONTEXT_STEPS));
+static TAKEN_WITHOUT_LEASE: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter(WITHOUT_LEASE));
 static EXECUTOR_SPANS: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.executors.spans"));
 static EMBEDDINGS: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.embeddings.rankings"));
 static NOT_SHARED: LazyLock<Counter<u64>> = LazyLock::new(|| build_counter("journeyman.budgets.not_shared"));
