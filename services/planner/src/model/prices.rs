@@ -197,31 +197,29 @@ impl ModelPrice {
             + token_count(short_write) * write
             + token_count(long_write) * self.cache_write_1h.unwrap_or(write);
         let written = token_count(usage.output_tokens) * self.output;
-        let is_long = self.long_above.is_some_and(|above| usage.input_tokens > above);
-        let cost = if is_long {
-            read * self.long_input_factor + written * self.long_output_factor
-        } else {
-            read + written
-        };
+        let (input_factor, output_factor) = self.factors(usage.input_tokens);
+        let cost = read * input_factor + written * output_factor;
         // One dollar per million tokens is one millionth of a dollar per token. The cast saturates.
         cost.round() as u64
     }
-}
 
-impl ModelPrice {
     /// Returns the upper bound of a call with this many input and output tokens, in millionths of a dollar.
     pub(super) fn most_micros(&self, input: u64, output: u64) -> u64 {
-        let is_long = self.long_above.is_some_and(|above| input > above);
-        let (read, written) = if is_long {
-            (self.long_input_factor, self.long_output_factor)
-        } else {
-            (1.0, 1.0)
-        };
+        let (read, written) = self.factors(input);
         // The most expensive way to read a token is not known before the call, so every token counts at
         // that price.
         let write = self.cache_write.unwrap_or(self.input);
         let dearest = self.input.max(write).max(self.cache_write_1h.unwrap_or(write));
         (token_count(input) * dearest * read + token_count(output) * self.output * written).ceil() as u64
+    }
+
+    /// Returns the factors of the input prices and the output price for a prompt of this length.
+    fn factors(&self, input: u64) -> (f64, f64) {
+        if self.long_above.is_some_and(|above| input > above) {
+            (self.long_input_factor, self.long_output_factor)
+        } else {
+            (1.0, 1.0)
+        }
     }
 }
 
