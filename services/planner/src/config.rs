@@ -220,10 +220,17 @@ mod tests {
     use bootstrap::{ServiceConfig as _, settings};
 
     fn load_config(text: &str) -> Result<Config, settings::Error> {
+        load_with_environment(text, &[])
+    }
+
+    fn load_with_environment(text: &str, env: &[(&str, &str)]) -> Result<Config, settings::Error> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("journeyman.toml");
         std::fs::write(&file, text).unwrap();
-        let config: Config = settings::load_settings(Some(&file), [])?;
+        let env = env
+            .iter()
+            .map(|(name, value)| (format!("JOURNEYMAN__{name}"), (*value).to_owned()));
+        let config: Config = settings::load_settings(Some(&file), env)?;
         config.check().map(|()| config)
     }
 
@@ -264,9 +271,6 @@ mod tests {
              [model.prices.\"gpt-5.1\"]\ninput = 1\noutput = 2.5\n",
             render_config("", MODEL)
         );
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journeyman.toml");
-        std::fs::write(&path, &file).unwrap();
         let env = [
             ("MODEL__FALLBACKS", "backup,backup:other"),
             ("MODEL__PROVIDERS__BACKUP__API_KEY", "s3cret"),
@@ -276,10 +280,7 @@ mod tests {
             ("MODEL__PRICES__M__INPUT", "0.5"),
             ("MODEL__PRICES__M__OUTPUT", "1"),
         ];
-        let env = env.map(|(name, value)| (format!("JOURNEYMAN__{name}"), value.to_owned()));
-        let config: Config = settings::load_settings(Some(&path), env).unwrap();
-        config.check().unwrap();
-        let model = config.model;
+        let model = load_with_environment(&file, &env).unwrap().model;
         assert_eq!(*model.fallbacks, ["backup", "backup:other"]);
         assert_eq!(model.providers["backup"].max_output_tokens, 9000);
         assert!(model.providers["backup"].api_key.is_some());
@@ -297,16 +298,11 @@ mod tests {
             "{}[mcp.servers.docs]\nurl = \"https://docs.example/mcp\"\nheaders = {{ X-Team = \"shop\" }}\n",
             render_config("", MODEL)
         );
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("journeyman.toml");
-        std::fs::write(&path, &file).unwrap();
         let env = [
-            ("JOURNEYMAN__MCP__SERVERS__DOCS__AUTH_TOKEN", "s3cret"),
-            ("JOURNEYMAN__MCP__SERVERS__DOCS__TOOLS", "search,get_*"),
+            ("MCP__SERVERS__DOCS__AUTH_TOKEN", "s3cret"),
+            ("MCP__SERVERS__DOCS__TOOLS", "search,get_*"),
         ];
-        let env = env.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let config: Config = settings::load_settings(Some(&path), env).unwrap();
-        config.check().unwrap();
+        let config = load_with_environment(&file, &env).unwrap();
         let docs = &config.mcp.servers["docs"];
         assert!(docs.auth_token.is_some() && docs.headers.len() == 1);
         assert_eq!(docs.tools.as_deref().map(<[String]>::len), Some(2));
