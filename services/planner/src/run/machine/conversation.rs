@@ -242,22 +242,14 @@ fn choose_nudge(state: &PlannerRunState, dialog: &DialogSpec, reply: &ModelReply
         && ["\"arguments\"", "\"parameters\"", "\"input\""]
             .iter()
             .any(|key| text.contains(key))
-        && tool_names(state, dialog).any(|name| text.contains(&format!("\"{name}\"")));
+        && dialog
+            .tool_names(state)
+            .any(|name| text.contains(&format!("\"{name}\"")));
     if has_mark || is_json_call {
         ReplyNudge::CallAsText
     } else {
         ReplyNudge::Unfinished
     }
-}
-
-/// Returns the names of a conversation's tools.
-fn tool_names<'a>(state: &'a PlannerRunState, dialog: &'a DialogSpec) -> impl Iterator<Item = &'a str> {
-    let servers = dialog.mcp_servers(state).iter();
-    let of_servers = servers.flat_map(|server| &server.tools);
-    dialog
-        .theirs(state)
-        .chain(of_servers.map(|tool| tool.spec.name.as_str()))
-        .chain(dialog.tools.iter().map(|tool| tool.name))
 }
 
 /// Returns the problem with a reply that must have a form.

@@ -101,7 +101,7 @@ impl DialogSpec {
     }
 
     /// Returns the executor's tools that the model may call.
-    pub(crate) fn theirs<'a>(&self, state: &'a PlannerRunState) -> impl Iterator<Item = &'a str> {
+    fn theirs<'a>(&self, state: &'a PlannerRunState) -> impl Iterator<Item = &'a str> {
         // The executor names its tools when it opens the workspace, so an executor of another release may
         // have others.
         let open = state.source().open_workspace().filter(|_| self.has_workspace);
@@ -130,11 +130,17 @@ impl DialogSpec {
         tools.find(|(_, tool)| tool.spec.name == name)
     }
 
+    /// Returns the names of the tools that the model may call.
+    pub(crate) fn tool_names<'a>(&self, state: &'a PlannerRunState) -> impl Iterator<Item = &'a str> {
+        let servers = self.mcp_servers(state).iter().flat_map(|server| &server.tools);
+        self.theirs(state)
+            .chain(servers.map(|tool| tool.spec.name.as_str()))
+            .chain(self.tools.iter().map(|tool| tool.name))
+    }
+
     /// Returns true if the model may call a tool of this name.
     pub(crate) fn offers(&self, state: &PlannerRunState, name: &str) -> bool {
-        self.tools.iter().any(|tool| tool.name == name)
-            || self.theirs(state).any(|tool| tool == name)
-            || self.find_mcp_tool(state, name).is_some()
+        self.tool_names(state).any(|tool| tool == name)
     }
 }
 

@@ -150,15 +150,7 @@ fn call_step(
         return run_tool(state, call, false).into();
     }
     if !dialog.offers(state, &call.call.name) {
-        let own = dialog.tools.iter().map(|tool| tool.name);
-        let servers = dialog.mcp_servers(state).iter().flat_map(|server| &server.tools);
-        let servers = servers.map(|tool| tool.spec.name.as_str());
-        let tools = dialog
-            .theirs(state)
-            .chain(servers)
-            .chain(own)
-            .map(str::to_owned)
-            .collect();
+        let tools = dialog.tool_names(state).map(str::to_owned).collect();
         return answer_call(state, call, CallAnswer::UnknownTool { tools }).into();
     }
     let is_changing = |info: &ExecutorWorkspace| {
