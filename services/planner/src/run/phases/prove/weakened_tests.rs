@@ -75,11 +75,7 @@ fn find_rewritten_tests(command: &CheckCommand<'_>, ticket: &str) -> Vec<ChangeF
     let without = command.conclusive(command.without());
     let fails_without = |name: &String| without.and_then(|run| run.has_failed(name)) == Some(true);
     let (noticed, blind): (Vec<_>, Vec<_>) = command.rewritten().into_iter().partition(fails_without);
-    let groups = [(lost_tests_from(noticed), true), (lost_tests_from(blind), false)];
-    let groups = groups.into_iter().filter(|(tests, _)| !tests.is_empty());
-    groups
-        .map(|(tests, is_noticed)| build_changed_finding(command, &tests, is_noticed, ticket))
-        .collect()
+    build_changed_findings(command, noticed, blind, ticket)
 }
 
 fn lost_tests_from(names: Vec<String>) -> LostTests {
@@ -193,12 +189,7 @@ fn find_changed_tests(
             (Some(false) | None, _) => unloaded.push(name.clone()),
         }
     }
-    let mut found = Vec::new();
-    for (tests, is_noticed) in [(lost_tests_from(noticed), true), (lost_tests_from(blind), false)] {
-        if !tests.is_empty() {
-            found.push(build_changed_finding(command, &tests, is_noticed, ticket));
-        }
-    }
+    let mut found = build_changed_findings(command, noticed, blind, ticket);
     found.extend(build_replaced_finding(
         command,
         &lost_tests_from(unloaded),
@@ -226,6 +217,21 @@ fn build_replaced_finding(
     Some(build_finding(command, tests, kind, words, ticket))
 }
 
+/// Creates the findings about changed tests. `noticed`: those that fail without the change; `blind`: those
+/// that pass without it.
+fn build_changed_findings(
+    command: &CheckCommand<'_>,
+    noticed: Vec<String>,
+    blind: Vec<String>,
+    ticket: &str,
+) -> Vec<ChangeFinding> {
+    [(lost_tests_from(noticed), true), (lost_tests_from(blind), false)]
+        .into_iter()
+        .filter(|(tests, _)| !tests.is_empty())
+        .map(|(tests, is_noticed)| build_changed_finding(command, &tests, is_noticed, ticket))
+        .collect()
+}
+
 fn build_changed_finding(
     command: &CheckCommand<'_>,
     tests: &LostTests,
@@ -233,28 +239,18 @@ fn build_changed_finding(
     ticket: &str,
 ) -> ChangeFinding {
     let (what, names) = (render_count(tests.count), render_names(tests, command));
-    if is_noticed {
+    let (kind, words) = if is_noticed {
         let words = format!(
             "Expectation changed: {what}. The former version fails with the change; the changed version fails without it: {names}"
         );
-        return build_finding(
-            command,
-            tests,
-            ("behavior_changed", FindingSeverity::Flag),
-            words,
-            ticket,
+        (("behavior_changed", FindingSeverity::Flag), words)
+    } else {
+        let words = format!(
+            "Weakened: {what}. The former version fails with the change; the changed version passes with and without it: {names}"
         );
-    }
-    let words = format!(
-        "Weakened: {what}. The former version fails with the change; the changed version passes with and without it: {names}"
-    );
-    build_finding(
-        command,
-        tests,
-        (TEST_WEAKENED, FindingSeverity::Block),
-        words,
-        ticket,
-    )
+        ((TEST_WEAKENED, FindingSeverity::Block), words)
+    };
+    build_finding(command, tests, kind, words, ticket)
 }
 
 fn render_count(count: u32) -> String {
