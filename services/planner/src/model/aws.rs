@@ -29,7 +29,11 @@ use reqwest::header::{HeaderName, HeaderValue};
 use secrecy::ExposeSecret as _;
 use tokio::sync::{Mutex, OnceCell};
 
-use super::{ClientError, dialect::RequestSigner, failure::AttemptFailure};
+use super::{
+    ClientError,
+    dialect::{RequestSigner, is_set},
+    failure::AttemptFailure,
+};
 use crate::config::ModelSettings;
 
 const SERVICE: &str = "bedrock";
@@ -72,6 +76,7 @@ impl BedrockSigner {
         let region = settings.region.clone().unwrap_or_default();
         if let (Some(id), Some(secret)) = (&settings.aws_access_key_id, &settings.aws_secret_access_key) {
             let session = settings.aws_session_token.as_ref();
+            let session = session.filter(|token| is_set(Some(token)));
             let session = session.map(|token| token.expose_secret().to_owned());
             let credentials = Credentials::new(id, secret.expose_secret(), session, None, "settings");
             return Ok(Self::from(region, CredentialSource::Fixed(credentials)));

@@ -466,21 +466,28 @@ fn destination_lists_each_host_once() {
     assert!(destination.price.is_some());
 }
 
-#[test]
-fn empty_key_counts_as_missing() {
+#[tokio::test]
+async fn empty_key_counts_as_missing() {
     let signed = json!({
         "api_key": "",
         "region": MODEL_REGION,
         "aws_access_key_id": MODEL_ACCESS_KEY_ID,
         "aws_secret_access_key": MODEL_SECRET_ACCESS_KEY,
+        "aws_session_token": "",
     });
     for (name, more) in [("bedrock", signed), ("openai", json!({ "api_key": "" }))] {
         let settings = build_provider_settings(name, "http://127.0.0.1:8000", more);
         let dialect = crate::model::dialect::find_dialect(name).unwrap();
         let headers = dialect.headers(&settings).unwrap();
         assert!(!headers.contains_key("authorization"), "{name}");
-        let is_signed = dialect.signer(&settings).unwrap().is_some();
-        assert_eq!(is_signed, name == "bedrock");
+        let signer = dialect.signer(&settings).unwrap();
+        assert_eq!(signer.is_some(), name == "bedrock");
+        if let Some(signer) = signer {
+            let url = "http://127.0.0.1:8000".parse().unwrap();
+            let mut request = reqwest::Request::new(reqwest::Method::POST, url);
+            signer.sign(&mut request).await.unwrap();
+            assert!(!request.headers().contains_key("x-amz-security-token"));
+        }
     }
     for name in ["openai", "openai-responses"] {
         let keys = json!({ "api_key": MODEL_API_KEY, "auth_token": "" });
