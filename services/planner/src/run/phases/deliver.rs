@@ -169,11 +169,12 @@ fn free_branch_name(state: &PlannerRunState, own: &str) -> String {
         // A number is enough, unless the folder of the name conflicts: `fix` excludes all of `fix/…`.
         let is_folder = matches!(refusal, OutboundRefusal::BranchInTheWay { by, .. }
             if by.is_empty() || name.strip_prefix(by.as_str()).is_some_and(|rest| rest.starts_with('/')));
-        let is_flat = !name.contains('/');
-        name = match is_folder && !is_flat {
-            true => name.replace('/', "-"),
-            false if is_flat => format!("{}-{number}", own.replace('/', "-")),
-            false => format!("{own}-{number}"),
+        name = if !name.contains('/') {
+            format!("{}-{number}", own.replace('/', "-"))
+        } else if is_folder {
+            name.replace('/', "-")
+        } else {
+            format!("{own}-{number}")
         };
     }
     name

@@ -136,11 +136,14 @@ impl Bench {
             directory: String::new(),
             tree: Some("e".repeat(40).parse().unwrap()),
             tree_kind: check.tree.clone(),
-            outcome: match failing.is_empty() {
-                _ if (self.surroundings_fail)(check) => CheckOutcome::Infra,
-                _ if (self.outcome)(check).is_some() => (self.outcome)(check).unwrap(),
-                true => CheckOutcome::Green,
-                false => CheckOutcome::Red,
+            outcome: if (self.surroundings_fail)(check) {
+                CheckOutcome::Infra
+            } else if let Some(outcome) = (self.outcome)(check) {
+                outcome
+            } else if failing.is_empty() {
+                CheckOutcome::Green
+            } else {
+                CheckOutcome::Red
             },
             reason: String::new(),
             exit_code: None,
