@@ -9,6 +9,8 @@
 mod cutting_proxy;
 #[path = "support/http_backend.rs"]
 mod http_backend;
+#[path = "support/remote_mirror.rs"]
+mod remote_mirror;
 
 mod folder;
 mod git;

@@ -1,77 +1,34 @@
-//! Fetches and pushes over lines that break, from histories that are odd, with repositories that somebody tampered with.
+//! Fetches and pushes over lines that break, from histories that are odd, with repositories that were tampered with.
 
-use std::{
-    collections::BTreeMap,
-    fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
-    sync::atomic::Ordering,
-    time::Duration,
-};
+use std::{collections::BTreeMap, fs, path::Path, sync::atomic::Ordering, time::Duration};
 
-use crate::cutting_proxy::CuttingProxy;
-use crate::http_backend::HttpBackend;
 use domain::CommitId;
-use git::{BareRepository, Error, GitCredentials, GitTransport, maintain_mirror};
-use secrecy::SecretString;
-use tempfile::TempDir;
+use git::{Error, FetchedBranches, maintain_mirror};
+
+use crate::{
+    cutting_proxy::CuttingProxy,
+    remote_mirror::{RemoteMirror, generate_noise, generate_noise_files, remote_url, run_git},
+};
 
 const EVERY_BRANCH: &str = "+refs/heads/*:refs/heads/*";
 
-struct World {
-    root: TempDir,
-    remote: PathBuf,
-    mirror: PathBuf,
-    url: String,
-    base_url: String,
-    auth: GitCredentials,
-}
-
-async fn start_world() -> World {
-    let root = TempDir::new().unwrap();
-    let remote = root.path().join("remote/acme/shop.git");
-    BareRepository::init_bare(&remote).unwrap();
-    let mirror = root.path().join("mirror.git");
-    BareRepository::init_bare(&mirror).unwrap();
-    let backend = HttpBackend::start(root.path().join("remote"), "Bearer letmein").await;
-    World {
-        remote,
-        mirror,
-        url: format!("{}/acme/shop.git", backend.url),
-        base_url: backend.url,
-        auth: GitCredentials::bearer(&SecretString::from("letmein")),
-        root,
-    }
-}
-
-fn run_git(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=A", "-c", "user.email=a@b.example", "--git-dir"]);
-    command
-        .arg(dir)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-impl World {
-    /// Creates a commit with these files; the parent and author headers are written literally.
-    fn commit(&self, parent: Option<&str>, author: &str, files: &[(&str, &[u8])]) -> String {
+impl RemoteMirror {
+    /// Creates a commit with these files.
+    fn commit(&self, parent: Option<&str>, files: &[(impl AsRef<str>, impl AsRef<[u8]>)]) -> String {
         let mut tree = String::new();
         for (name, content) in files {
-            let blob = run_git(&self.remote, &["hash-object", "-w", "--stdin"], content);
-            tree.push_str(&format!("100644 blob {blob}\t{name}\n"));
+            let blob = self.write_blob(content.as_ref());
+            tree.push_str(&format!("100644 blob {blob}\t{}\n", name.as_ref()));
         }
         let tree = run_git(&self.remote, &["mktree"], tree.as_bytes());
-        self.raw_commit(&tree, parent, author)
+        self.raw_commit(&tree, parent, &build_sound_author())
     }
 
+    fn write_blob(&self, content: &[u8]) -> String {
+        run_git(&self.remote, &["hash-object", "-w", "--stdin"], content)
+    }
+
+    /// Creates a commit whose parent and author headers are written literally.
     fn raw_commit(&self, tree: &str, parent: Option<&str>, author: &str) -> String {
         let parent = parent
             .map(|parent| format!("parent {parent}\n"))
@@ -89,13 +46,20 @@ impl World {
         );
     }
 
-    fn transport(&self) -> GitTransport {
-        GitTransport::new(&self.mirror).with_deadline(Duration::from_secs(30))
+    /// Fetches every branch, `main` first.
+    async fn fetch_branches(&self, url: &str) -> Result<FetchedBranches, Error> {
+        let none = BTreeMap::new();
+        let transport = self.transport();
+        transport
+            .fetch_branches(url, Some(&self.auth), &["main"], &none)
+            .await
     }
 
     fn head(&self, branch: &str) -> Option<String> {
-        let mirror = BareRepository::open(&self.mirror).unwrap();
-        mirror.branch_head(branch).unwrap().map(|head| head.to_string())
+        self.open()
+            .branch_head(branch)
+            .unwrap()
+            .map(|head| head.to_string())
     }
 }
 
@@ -126,8 +90,8 @@ fn plant_hostile_configuration(mirror: &Path, marker: &Path, elsewhere: &str) {
 
 #[tokio::test]
 async fn planted_configuration_runs_nothing_and_redirects_nothing() {
-    let world = start_world().await;
-    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
+    let world = RemoteMirror::start().await;
+    let base = world.commit(None, &[("a.txt", b"one\n")]);
     world.set("main", &base);
     let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let elsewhere = format!("http://{}/", spy.local_addr().unwrap());
@@ -154,8 +118,8 @@ async fn planted_configuration_runs_nothing_and_redirects_nothing() {
 
 #[tokio::test]
 async fn credential_is_sent_to_its_url_only() {
-    let world = start_world().await;
-    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
+    let world = RemoteMirror::start().await;
+    let base = world.commit(None, &[("a.txt", b"one\n")]);
     world.set("main", &base);
     // The remote redirects to another host: git does not follow and sends no header there.
     let spy = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -178,8 +142,8 @@ async fn credential_is_sent_to_its_url_only() {
 
 #[tokio::test]
 async fn odd_history_of_old_tools_is_fetched() {
-    let world = start_world().await;
-    let mut parent = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
+    let world = RemoteMirror::start().await;
+    let mut parent = world.commit(None, &[("a.txt", b"one\n")]);
     let tree = run_git(&world.remote, &["rev-parse", &format!("{parent}^{{tree}}")], b"");
     for author in [
         "author A 1243040974 +0000",
@@ -196,17 +160,15 @@ async fn odd_history_of_old_tools_is_fetched() {
         parent = world.raw_commit(&tree, Some(&parent), author);
     }
     // Modes with a leading zero.
-    let blob = run_git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
+    let blob = world.write_blob(b"x\n");
     let padded = raw_tree(&world.remote, &[("0100644", "b.txt", &blob)]);
     parent = world.raw_commit(&padded, Some(&parent), &build_sound_author());
     world.set("main", &parent);
-    let (transport, none) = (world.transport(), BTreeMap::new());
-    let fetched = transport.fetch_branches(&world.url, Some(&world.auth), &["main"], &none);
-    assert!(fetched.await.unwrap().refused.is_empty());
+    let fetched = world.fetch_branches(&world.url).await;
+    assert!(fetched.unwrap().refused.is_empty());
     assert_eq!(world.head("main"), Some(parent.clone()));
     // The library can read it too.
-    let mirror = BareRepository::open(&world.mirror).unwrap();
-    assert!(mirror.contains(&parent.parse().unwrap()));
+    assert!(world.open().contains(&parent.parse().unwrap()));
 }
 
 /// Writes a tree byte by byte, without git's checks.
@@ -225,10 +187,10 @@ fn raw_tree(remote: &Path, entries: &[(&str, &str, &str)]) -> String {
 
 #[tokio::test]
 async fn dangerous_object_blocks_only_its_branches() {
-    let world = start_world().await;
-    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
+    let world = RemoteMirror::start().await;
+    let base = world.commit(None, &[("a.txt", b"one\n")]);
     world.set("main", &base);
-    let blob = run_git(&world.remote, &["hash-object", "-w", "--stdin"], b"x\n");
+    let blob = world.write_blob(b"x\n");
     let zero = "0".repeat(40);
     type TreeEntries<'e> = &'e [(&'e str, &'e str, &'e str)];
     let cases: [(TreeEntries<'_>, &str); 5] = [
@@ -252,13 +214,10 @@ async fn dangerous_object_blocks_only_its_branches() {
         let name = format!("{number}.txt");
         world.set(
             &format!("work-{number}"),
-            &world.commit(Some(&base), &build_sound_author(), &[(&name, b"x\n")]),
+            &world.commit(Some(&base), &[(&name, b"x\n")]),
         );
     }
-    let transport = world.transport();
-    let none = BTreeMap::new();
-    let fetched = transport.fetch_branches(&world.url, Some(&world.auth), &["main"], &none);
-    let fetched = fetched.await.unwrap();
+    let fetched = world.fetch_branches(&world.url).await.unwrap();
     for (number, (_, fault)) in cases.iter().enumerate() {
         let reason = &fetched.refused[&format!("odd-{number}")].reason;
         // A git remote cannot send an entry with the null id at all.
@@ -269,6 +228,7 @@ async fn dangerous_object_blocks_only_its_branches() {
     assert_eq!(fetched.refused.len(), cases.len());
     assert!((0..9).all(|number| world.head(&format!("work-{number}")).is_some()));
     // The fetch fails at once for the branch of the work, with object and fault.
+    let (transport, none) = (world.transport(), BTreeMap::new());
     let refused = transport
         .fetch_branches(&world.url, Some(&world.auth), &["odd-0"], &none)
         .await;
@@ -289,47 +249,18 @@ async fn dangerous_object_blocks_only_its_branches() {
     );
 }
 
-/// Generates incompressible bytes.
-fn generate_noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 24) as u8
-    };
-    std::iter::repeat_with(next).take(length).collect()
-}
-
 #[tokio::test]
 async fn twice_interrupted_fetch_keeps_received_objects() {
     const FILE: usize = 200_000;
-    const FILES: usize = 30;
-    let world = start_world().await;
-    let contents: Vec<_> = (0..FILES)
-        .map(|number| {
-            (
-                format!("{number:02}.bin"),
-                generate_noise(number as u64 + 1, FILE),
-            )
-        })
-        .collect();
-    let files: Vec<_> = contents
-        .iter()
-        .map(|(name, content)| (name.as_str(), content.as_slice()))
-        .collect();
-    let head = world.commit(None, &build_sound_author(), &files);
+    const FILES: u64 = 30;
+    let world = RemoteMirror::start().await;
+    let head = world.commit(None, &generate_noise_files(1, FILES, FILE));
     world.set("main", &head);
-    let whole = (FILE * FILES) as u64;
+    let whole = FILE as u64 * FILES;
     let proxy = CuttingProxy::start(&world.base_url, whole / 2, 2).await;
-    let url = format!("{}/acme/shop.git", proxy.url);
-    let none = BTreeMap::new();
+    let url = remote_url(&proxy.url);
     let mut cuts = 0;
-    while let Err(error) = world
-        .transport()
-        .fetch_branches(&url, Some(&world.auth), &["main"], &none)
-        .await
-    {
+    while let Err(error) = world.fetch_branches(&url).await {
         assert!(matches!(error, Error::Unavailable(_)), "{error}");
         cuts += 1;
         assert!(cuts < 4, "{error}");
@@ -355,35 +286,21 @@ async fn twice_interrupted_fetch_keeps_received_objects() {
 #[tokio::test]
 async fn fetch_cut_at_several_offsets_continues() {
     const FILE: usize = 60_000;
-    const FILES: usize = 20;
-    let whole = (FILE * FILES) as u64;
+    const FILES: u64 = 20;
+    let whole = FILE as u64 * FILES;
     // Within the first object, in the middle, and shortly before the end.
     for (round, after) in [whole / 50, whole / 3, whole / 2, whole * 9 / 10]
         .into_iter()
         .enumerate()
     {
-        let world = start_world().await;
-        let contents: Vec<_> = (0..FILES)
-            .map(|number| {
-                let seed = (round * FILES + number) as u64 + 1;
-                (format!("{number:02}.bin"), generate_noise(seed, FILE))
-            })
-            .collect();
-        let files: Vec<_> = contents
-            .iter()
-            .map(|(name, content)| (name.as_str(), content.as_slice()))
-            .collect();
-        let head = world.commit(None, &build_sound_author(), &files);
+        let world = RemoteMirror::start().await;
+        let files = generate_noise_files(round as u64 * FILES + 1, FILES, FILE);
+        let head = world.commit(None, &files);
         world.set("main", &head);
         let proxy = CuttingProxy::start(&world.base_url, after, 2).await;
-        let url = format!("{}/acme/shop.git", proxy.url);
-        let none = BTreeMap::new();
+        let url = remote_url(&proxy.url);
         let mut cuts = 0;
-        while let Err(error) = world
-            .transport()
-            .fetch_branches(&url, Some(&world.auth), &["main"], &none)
-            .await
-        {
+        while let Err(error) = world.fetch_branches(&url).await {
             assert!(matches!(error, Error::Unavailable(_)), "{after}: {error}");
             cuts += 1;
             assert!(cuts < 4, "{after}: {error}");
@@ -399,30 +316,18 @@ async fn fetch_cut_at_several_offsets_continues() {
 
 #[tokio::test]
 async fn recovered_objects_that_are_dangerous_are_refused() {
-    let world = start_world().await;
-    let blob = run_git(
-        &world.remote,
-        &["hash-object", "-w", "--stdin"],
-        &generate_noise(7, 400_000),
-    );
-    let other = run_git(
-        &world.remote,
-        &["hash-object", "-w", "--stdin"],
-        &generate_noise(8, 400_000),
-    );
+    let world = RemoteMirror::start().await;
+    let blob = world.write_blob(&generate_noise(7, 400_000));
+    let other = world.write_blob(&generate_noise(8, 400_000));
     let tree = raw_tree(
         &world.remote,
         &[("100644", ".git", &blob), ("100644", "z", &other)],
     );
     world.set("main", &world.raw_commit(&tree, None, &build_sound_author()));
     let proxy = CuttingProxy::start(&world.base_url, 500_000, 1).await;
-    let url = format!("{}/acme/shop.git", proxy.url);
-    let none = BTreeMap::new();
+    let url = remote_url(&proxy.url);
     for _ in 0..3 {
-        let fetched = world
-            .transport()
-            .fetch_branches(&url, Some(&world.auth), &["main"], &none)
-            .await;
+        let fetched = world.fetch_branches(&url).await;
         if let Err(Error::RefusedObject { fault, .. }) = &fetched {
             assert_eq!(fault, "hasDotgit");
             return;
@@ -434,8 +339,8 @@ async fn recovered_objects_that_are_dangerous_are_refused() {
 
 #[tokio::test]
 async fn branch_in_the_way_is_named() {
-    let world = start_world().await;
-    let base = world.commit(None, &build_sound_author(), &[("a.txt", b"one\n")]);
+    let world = RemoteMirror::start().await;
+    let base = world.commit(None, &[("a.txt", b"one\n")]);
     world.set("main", &base);
     world.set("fix", &base);
     world.set("feat/ENG-1/part", &base);
@@ -462,7 +367,7 @@ async fn branch_in_the_way_is_named() {
 
 #[tokio::test]
 async fn stalled_fetch_ends_with_its_helpers() {
-    let world = start_world().await;
+    let world = RemoteMirror::start().await;
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
     let settings = git::FetchSettings {
@@ -491,15 +396,11 @@ async fn stalled_fetch_ends_with_its_helpers() {
 
 #[tokio::test]
 async fn maintenance_packs_a_mirror_and_drops_leftovers() {
-    let world = start_world().await;
+    let world = RemoteMirror::start().await;
     let transport = world.transport();
-    let mut head = world.commit(None, &build_sound_author(), &[("a.txt", b"0\n")]);
+    let mut head = world.commit(None, &[("a.txt", b"0\n")]);
     for number in 0..5 {
-        head = world.commit(
-            Some(&head),
-            &build_sound_author(),
-            &[("a.txt", format!("{number}\n").as_bytes())],
-        );
+        head = world.commit(Some(&head), &[("a.txt", format!("{number}\n"))]);
         world.set("main", &head);
         transport
             .fetch(&world.url, Some(&world.auth), &[EVERY_BRANCH], true)

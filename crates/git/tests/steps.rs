@@ -4,72 +4,19 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fmt::Write as _,
     fs,
-    io::Write as _,
-    path::{Path, PathBuf},
-    process::{Command, Stdio},
+    path::Path,
     sync::atomic::Ordering,
-    time::Duration,
 };
 
 use domain::CommitId;
-use git::{BareRepository, Error, GitCredentials, GitTransport, StepProgress, StepTarget};
-use secrecy::SecretString;
-use tempfile::TempDir;
+use git::{BareRepository, Error, GitTransport, StepProgress, StepTarget};
 
-use crate::{cutting_proxy::CuttingProxy, http_backend::HttpBackend};
+use crate::{
+    cutting_proxy::CuttingProxy,
+    remote_mirror::{RemoteMirror, generate_noise, generate_noise_files, remote_url, run_git},
+};
 
 const BASES: [&str; 1] = ["main"];
-
-struct World {
-    root: TempDir,
-    remote: PathBuf,
-    mirror: PathBuf,
-    base_url: String,
-    auth: GitCredentials,
-}
-
-async fn start_world() -> World {
-    let root = TempDir::new().unwrap();
-    let remote = root.path().join("remote/acme/shop.git");
-    BareRepository::init_bare(&remote).unwrap();
-    let mirror = root.path().join("mirror.git");
-    BareRepository::init_bare(&mirror).unwrap();
-    let backend = HttpBackend::start(root.path().to_owned(), "Bearer letmein").await;
-    World {
-        remote,
-        mirror,
-        base_url: backend.url,
-        auth: GitCredentials::bearer(&SecretString::from("letmein")),
-        root,
-    }
-}
-
-fn run_git(dir: &Path, arguments: &[&str], input: &[u8]) -> String {
-    let mut command = Command::new("git");
-    command.args(["-c", "user.name=A", "-c", "user.email=a@b.example", "--git-dir"]);
-    command
-        .arg(dir)
-        .args(arguments)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped());
-    let mut child = command.spawn().unwrap();
-    child.stdin.take().unwrap().write_all(input).unwrap();
-    let output = child.wait_with_output().unwrap();
-    assert!(output.status.success(), "{arguments:?}");
-    String::from_utf8(output.stdout).unwrap().trim().to_owned()
-}
-
-/// Generates incompressible bytes.
-fn generate_noise(seed: u64, length: usize) -> Vec<u8> {
-    let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
-    let next = || {
-        state ^= state << 13;
-        state ^= state >> 7;
-        state ^= state << 17;
-        (state >> 24) as u8
-    };
-    std::iter::repeat_with(next).take(length).collect()
-}
 
 /// Commits for `git fast-import`. Marks count from 1.
 #[derive(Default)]
@@ -112,7 +59,7 @@ fn text_file(name: &str, number: usize) -> (String, Vec<u8>) {
 }
 
 /// Linear history of `main`, with `new` near its head and `old` near its root. `main` merges a branch of the middle.
-fn write_history(world: &World, commits: usize) {
+fn write_history(world: &RemoteMirror, commits: usize) {
     let mut history = HistoryWriter::default();
     let mut main = history.commit("main", &[], &[text_file("a.txt", 0)]);
     let mut side = 0;
@@ -135,15 +82,16 @@ fn write_history(world: &World, commits: usize) {
     history.write(&world.remote);
 }
 
-impl World {
-    fn transport(&self) -> GitTransport {
-        GitTransport::new(&self.mirror).with_deadline(Duration::from_secs(60))
-    }
+/// Starts a remote with such a history, and a mirror that has the files of `main` alone.
+async fn start_with_tips(commits: usize) -> RemoteMirror {
+    let world = RemoteMirror::start().await;
+    write_history(&world, commits);
+    world.transport().begin_steps().await.unwrap();
+    world.fetch_tips(&world.url).await.unwrap();
+    world
+}
 
-    fn url(&self, base: &str) -> String {
-        format!("{base}/remote/acme/shop.git")
-    }
-
+impl RemoteMirror {
     fn target<'a>(&'a self, url: &'a str) -> StepTarget<'a> {
         StepTarget {
             url,
@@ -158,12 +106,13 @@ impl World {
         self.transport().fetch_tips(self.target(url), &heads).await
     }
 
-    fn remote_commit(&self, name: &str) -> CommitId {
-        run_git(&self.remote, &["rev-parse", name], b"").parse().unwrap()
+    /// Performs the next step with a new transport, as after a restart.
+    async fn fetch_step(&self, url: &str) -> Result<StepProgress, Error> {
+        self.transport().fetch_step(self.target(url)).await
     }
 
-    fn open(&self) -> BareRepository {
-        BareRepository::open(&self.mirror).unwrap()
+    fn remote_commit(&self, name: &str) -> CommitId {
+        run_git(&self.remote, &["rev-parse", name], b"").parse().unwrap()
     }
 
     fn count(&self, repository: &Path) -> usize {
@@ -172,12 +121,11 @@ impl World {
             .unwrap()
     }
 
-    /// Performs all steps; a new transport for each one, as after a restart.
-    async fn finish(&self, url: &str) -> usize {
-        for steps in 1..100 {
-            let progress = self.transport().fetch_step(self.target(url)).await.unwrap();
+    async fn finish(&self, url: &str) {
+        for _ in 0..100 {
+            let progress = self.fetch_step(url).await.unwrap();
             if progress == StepProgress::Finished {
-                return steps;
+                return;
             }
         }
         panic!("the steps do not end");
@@ -187,13 +135,12 @@ impl World {
     async fn finish_with_cuts(&self, url: &str) -> usize {
         let (mut cuts, mut before) = (0, 0);
         loop {
-            let transport = self.transport();
             let step = async {
                 if self.open().branch_head("main").unwrap().is_none() {
                     self.fetch_tips(url).await?;
                     return Ok(StepProgress::Unfinished);
                 }
-                transport.fetch_step(self.target(url)).await
+                self.fetch_step(url).await
             };
             match step.await {
                 Ok(StepProgress::Finished) => return cuts,
@@ -227,11 +174,7 @@ impl World {
 
 #[tokio::test]
 async fn base_branch_comes_first_and_history_in_steps() {
-    let world = start_world().await;
-    write_history(&world, 400);
-    let url = world.url(&world.base_url);
-    world.transport().begin_steps().await.unwrap();
-    world.fetch_tips(&url).await.unwrap();
+    let world = start_with_tips(400).await;
     let (main, new, old) = (
         world.remote_commit("main"),
         world.remote_commit("new"),
@@ -244,11 +187,11 @@ async fn base_branch_comes_first_and_history_in_steps() {
     assert_eq!(mirror.branches().unwrap(), BTreeSet::from(["main".to_owned()]));
     assert_eq!(mirror.merge_base(&main, &main).unwrap(), Some(main.clone()));
     // A step of 50 generations reaches the start of one branch and not of the other.
-    let step = world.transport().fetch_step(world.target(&url)).await;
+    let step = world.fetch_step(&world.url).await;
     assert_eq!(step.unwrap(), StepProgress::Unfinished);
     for branch in ["new", "old"] {
         let transport = world.transport();
-        let fetched = transport.fetch_branch_early(world.target(&url), branch);
+        let fetched = transport.fetch_branch_early(world.target(&world.url), branch);
         assert!(fetched.await.unwrap(), "{branch}");
     }
     let mirror = world.open();
@@ -272,9 +215,9 @@ async fn base_branch_comes_first_and_history_in_steps() {
     // A commit of the base branch that is older than the received history waits for it.
     let older = world.remote_commit("main~300");
     let transport = world.transport();
-    let fetched = transport.fetch_commit_early(world.target(&url), &older);
+    let fetched = transport.fetch_commit_early(world.target(&world.url), &older);
     assert!(!fetched.await.unwrap());
-    world.finish(&url).await;
+    world.finish(&world.url).await;
     world.assert_complete();
     let mirror = world.open();
     let base = run_git(&world.remote, &["merge-base", "main", "old"], b"");
@@ -288,15 +231,11 @@ async fn base_branch_comes_first_and_history_in_steps() {
 
 #[tokio::test]
 async fn commits_of_other_branches_are_brought_early() {
-    let world = start_world().await;
-    write_history(&world, 400);
-    let url = world.url(&world.base_url);
-    world.transport().begin_steps().await.unwrap();
-    world.fetch_tips(&url).await.unwrap();
-    world.transport().fetch_step(world.target(&url)).await.unwrap();
+    let world = start_with_tips(400).await;
+    world.fetch_step(&world.url).await.unwrap();
     let new = world.remote_commit("new");
     let transport = world.transport();
-    let fetched = transport.fetch_commit_early(world.target(&url), &new);
+    let fetched = transport.fetch_commit_early(world.target(&world.url), &new);
     assert!(fetched.await.unwrap());
     let mirror = world.open();
     assert!(mirror.contains(&new));
@@ -309,19 +248,15 @@ async fn commits_of_other_branches_are_brought_early() {
     // The remote has no such commit; the mirror is as before.
     let absent: CommitId = "1".repeat(40).parse().unwrap();
     let transport = world.transport();
-    let fetched = transport.fetch_commit_early(world.target(&url), &absent);
+    let fetched = transport.fetch_commit_early(world.target(&world.url), &absent);
     assert!(!fetched.await.unwrap());
-    world.finish(&url).await;
+    world.finish(&world.url).await;
     world.assert_complete();
 }
 
 #[tokio::test]
 async fn moved_and_rewritten_base_branch_is_followed() {
-    let world = start_world().await;
-    write_history(&world, 300);
-    let url = world.url(&world.base_url);
-    world.transport().begin_steps().await.unwrap();
-    world.fetch_tips(&url).await.unwrap();
+    let world = start_with_tips(300).await;
     // A merge of a branch that began far below the received history.
     let (main, old) = (world.remote_commit("main"), world.remote_commit("old"));
     let parents = ["-p", main.as_str(), "-p", old.as_str(), "-m", "merge"];
@@ -332,7 +267,7 @@ async fn moved_and_rewritten_base_branch_is_followed() {
         b"",
     );
     run_git(&world.remote, &["update-ref", "refs/heads/main", &merge], b"");
-    world.fetch_tips(&url).await.unwrap();
+    world.fetch_tips(&world.url).await.unwrap();
     assert_eq!(
         world.open().branch_head("main").unwrap(),
         Some(merge.parse().unwrap())
@@ -345,12 +280,12 @@ async fn moved_and_rewritten_base_branch_is_followed() {
         b"",
     );
     run_git(&world.remote, &["update-ref", "refs/heads/main", &rewritten], b"");
-    world.fetch_tips(&url).await.unwrap();
+    world.fetch_tips(&world.url).await.unwrap();
     assert_eq!(
         world.open().branch_head("main").unwrap(),
         Some(rewritten.parse().unwrap())
     );
-    world.finish(&url).await;
+    world.finish(&world.url).await;
     world.assert_complete();
 }
 
@@ -358,22 +293,21 @@ async fn moved_and_rewritten_base_branch_is_followed() {
 async fn steps_cut_at_several_offsets_end() {
     const FILE: usize = 30_000;
     for (round, after) in [3_000, 60_000, 200_000, 500_000].into_iter().enumerate() {
-        let world = start_world().await;
+        let world = RemoteMirror::start().await;
         let mut history = HistoryWriter::default();
-        let mut seed = round as u64 * 1_000;
+        let mut seed = round as u64 * 1_000 + 20;
+        let mut main = history.commit("main", &[], &generate_noise_files(seed - 19, 20, FILE));
         let mut noise = |name: String| {
             seed += 1;
             (name, generate_noise(seed, FILE))
         };
-        let files: Vec<_> = (0..20).map(|number| noise(format!("{number:02}.bin"))).collect();
-        let mut main = history.commit("main", &[], &files);
         for number in 0..60 {
             main = history.commit("main", &[main], &[noise(format!("{:02}.bin", number % 20))]);
         }
         history.commit("other", &[main], &[noise("other.bin".to_owned())]);
         history.write(&world.remote);
         let proxy = CuttingProxy::start(&world.base_url, after, 4).await;
-        let url = world.url(&proxy.url);
+        let url = remote_url(&proxy.url);
         world.transport().begin_steps().await.unwrap();
         world.finish_with_cuts(&url).await;
         assert_eq!(proxy.cuts.load(Ordering::SeqCst), 0, "{after}");
@@ -395,23 +329,15 @@ async fn steps_cut_at_several_offsets_end() {
 #[tokio::test]
 async fn files_of_interrupted_head_are_kept() {
     const FILE: usize = 60_000;
-    const FILES: usize = 20;
-    let whole = (FILE * FILES) as u64;
-    let world = start_world().await;
+    const FILES: u64 = 20;
+    let whole = FILE as u64 * FILES;
+    let world = RemoteMirror::start().await;
     let mut history = HistoryWriter::default();
     let first = history.commit("main", &[], &[text_file("a.txt", 1)]);
-    let files: Vec<_> = (0..FILES)
-        .map(|number| {
-            (
-                format!("{number:02}.bin"),
-                generate_noise(number as u64 + 1, FILE),
-            )
-        })
-        .collect();
-    history.commit("main", &[first], &files);
+    history.commit("main", &[first], &generate_noise_files(1, FILES, FILE));
     history.write(&world.remote);
     let proxy = CuttingProxy::start(&world.base_url, whole / 2, 2).await;
-    let url = world.url(&proxy.url);
+    let url = remote_url(&proxy.url);
     world.transport().begin_steps().await.unwrap();
     let mut cuts = 0;
     while let Err(error) = world.fetch_tips(&url).await {
@@ -434,14 +360,12 @@ async fn files_of_interrupted_head_are_kept() {
 #[tokio::test]
 async fn generation_larger_than_line_is_completed() {
     const FILE: usize = 50_000;
-    let world = start_world().await;
+    let world = RemoteMirror::start().await;
     let mut history = HistoryWriter::default();
     let mut main = history.commit("main", &[], &[text_file("a.txt", 0)]);
     main = history.commit("main", &[main], &[text_file("a.txt", 1)]);
     // One commit adds all of these files, and the next one removes their content.
-    let large: Vec<_> = (0..24_u64)
-        .map(|number| (format!("{number:02}.bin"), generate_noise(number + 1, FILE)))
-        .collect();
+    let large = generate_noise_files(1, 24, FILE);
     main = history.commit("main", &[main], &large);
     let empty: Vec<_> = large.iter().map(|(name, _)| (name.clone(), Vec::new())).collect();
     main = history.commit("main", &[main], &empty);
@@ -449,7 +373,7 @@ async fn generation_larger_than_line_is_completed() {
     history.write(&world.remote);
     // The line never carries a half of it. Six interruptions lead to single generations.
     let proxy = CuttingProxy::start(&world.base_url, 500_000, 9).await;
-    let url = world.url(&proxy.url);
+    let url = remote_url(&proxy.url);
     world.transport().begin_steps().await.unwrap();
     let cuts = world.finish_with_cuts(&url).await;
     assert!(cuts >= 6, "{cuts}");
@@ -458,11 +382,7 @@ async fn generation_larger_than_line_is_completed() {
 
 #[tokio::test]
 async fn present_history_is_adopted_without_transfer() {
-    let world = start_world().await;
-    write_history(&world, 300);
-    let url = world.url(&world.base_url);
-    world.transport().begin_steps().await.unwrap();
-    world.fetch_tips(&url).await.unwrap();
+    let world = start_with_tips(300).await;
     // A process that was killed between the pack and the boundary leaves this.
     run_git(&world.remote, &["repack", "-a", "-d", "-q"], b"");
     for entry in fs::read_dir(world.remote.join("objects/pack")).unwrap() {
@@ -473,17 +393,17 @@ async fn present_history_is_adopted_without_transfer() {
         )
         .unwrap();
     }
-    world.transport().fetch_step(world.target(&url)).await.unwrap();
+    world.fetch_step(&world.url).await.unwrap();
     assert!(!world.open().is_shallow().unwrap());
     assert_eq!(world.count(&world.mirror), world.count(&world.remote));
-    world.finish(&url).await;
+    world.finish(&world.url).await;
     world.assert_complete();
 }
 
 #[tokio::test]
 async fn hundred_thousand_branches_open_quickly() {
     const BRANCHES: usize = 100_000;
-    let world = start_world().await;
+    let world = RemoteMirror::start().await;
     write_history(&world, 20);
     let main = world.remote_commit("main");
     let mut packed = "# pack-refs with: peeled fully-peeled sorted \n".to_owned();
@@ -495,7 +415,7 @@ async fn hundred_thousand_branches_open_quickly() {
     fs::create_dir_all(world.remote.join("refs/heads")).unwrap();
     fs::write(world.remote.join("packed-refs"), packed).unwrap();
     let proxy = CuttingProxy::start(&world.base_url, u64::MAX, 0).await;
-    let url = world.url(&proxy.url);
+    let url = remote_url(&proxy.url);
     world.transport().begin_steps().await.unwrap();
     world.fetch_tips(&url).await.unwrap();
     let passed = proxy.passed.load(Ordering::SeqCst);
@@ -504,7 +424,7 @@ async fn hundred_thousand_branches_open_quickly() {
     // The other branches come in growing steps, and each is kept.
     let mut before = 1;
     while before < 3_000 {
-        let step = world.transport().fetch_step(world.target(&url)).await;
+        let step = world.fetch_step(&url).await;
         assert_eq!(step.unwrap(), StepProgress::Unfinished);
         let now = world.open().branches().unwrap().len();
         assert!(now >= before, "{now} after {before}");
@@ -516,7 +436,7 @@ async fn hundred_thousand_branches_open_quickly() {
 #[expect(clippy::print_stdout, reason = "the figures are shown with `--nocapture`")]
 #[tokio::test]
 async fn first_bytes_stay_near_blobless_clone() {
-    let world = start_world().await;
+    let world = RemoteMirror::start().await;
     let mut history = HistoryWriter::default();
     let mut main = 0;
     for number in 0..150_usize {
@@ -544,10 +464,10 @@ async fn first_bytes_stay_near_blobless_clone() {
             "clone",
             "--quiet",
         ]);
-        clone.args(filter).arg(world.url(&proxy.url)).arg(place);
+        clone.args(filter).arg(remote_url(&proxy.url)).arg(place);
         assert!(clone.status().await.unwrap().success());
     }
-    let url = world.url(&tips.url);
+    let url = remote_url(&tips.url);
     world.transport().begin_steps().await.unwrap();
     world.fetch_tips(&url).await.unwrap();
     let [blobless, tips, whole] = [blobless, tips, whole].map(|proxy| proxy.passed.load(Ordering::SeqCst));
@@ -560,11 +480,7 @@ async fn first_bytes_stay_near_blobless_clone() {
 
 #[tokio::test]
 async fn mirror_with_boundary_can_push() {
-    let world = start_world().await;
-    write_history(&world, 100);
-    let url = world.url(&world.base_url);
-    world.transport().begin_steps().await.unwrap();
-    world.fetch_tips(&url).await.unwrap();
+    let world = start_with_tips(100).await;
     // The parent of the new commit is the boundary itself.
     let commit = |message: &str| -> CommitId {
         let arguments = ["commit-tree", "main^{tree}", "-p", "main", "-m", message];
@@ -572,7 +488,9 @@ async fn mirror_with_boundary_can_push() {
     };
     let (one, other) = (commit("one"), commit("other"));
     let transport = world.transport();
-    let pushed = transport.push(&url, Some(&world.auth), &one, "fix/x", None).await;
+    let pushed = transport
+        .push(&world.url, Some(&world.auth), &one, "fix/x", None)
+        .await;
     pushed.unwrap();
     assert_eq!(world.remote_commit("fix/x"), one);
     // A clone of the mirror gets the commit before its branch is fetched.
@@ -582,7 +500,7 @@ async fn mirror_with_boundary_can_push() {
     let count = run_git(&world.remote, &["rev-list", "--count", "fix/x"], b"");
     assert_eq!(count, (world.count(&world.remote) + 1).to_string());
     let stale = transport
-        .push(&url, Some(&world.auth), &other, "fix/x", None)
+        .push(&world.url, Some(&world.auth), &other, "fix/x", None)
         .await;
     assert!(matches!(stale, Err(Error::LeaseStale(_))), "{stale:?}");
     run_git(&world.remote, &["fsck", "--strict", "--no-dangling"], b"");
@@ -590,11 +508,7 @@ async fn mirror_with_boundary_can_push() {
 
 #[tokio::test]
 async fn mirror_of_incomplete_mirror_is_deepened() {
-    let world = start_world().await;
-    write_history(&world, 300);
-    let url = world.url(&world.base_url);
-    world.transport().begin_steps().await.unwrap();
-    world.fetch_tips(&url).await.unwrap();
+    let world = start_with_tips(300).await;
     let second = world.root.path().join("second.git");
     BareRepository::init_bare(&second).unwrap();
     let gate = format!("{}/mirror.git", world.base_url);
@@ -605,14 +519,14 @@ async fn mirror_of_incomplete_mirror_is_deepened() {
         fetched.await.unwrap();
         assert_eq!(world.count(&second), 1);
     }
-    world.transport().fetch_step(world.target(&url)).await.unwrap();
+    world.fetch_step(&world.url).await.unwrap();
     let here = world.count(&world.mirror);
     transport
         .fetch_mirror(&gate, Some(&world.auth), &specs, true)
         .await
         .unwrap();
     assert_eq!(world.count(&second), here);
-    world.finish(&url).await;
+    world.finish(&world.url).await;
     for is_deepened in [false, true] {
         let fetched = transport.fetch_mirror(&gate, Some(&world.auth), &specs, is_deepened);
         fetched.await.unwrap();
@@ -636,18 +550,20 @@ async fn mirror_of_incomplete_mirror_is_deepened() {
 
 #[tokio::test]
 async fn remote_without_base_branch_leaves_steps() {
-    let world = start_world().await;
+    let world = RemoteMirror::start().await;
     let mut history = HistoryWriter::default();
     history.commit("trunk", &[], &[text_file("a.txt", 1)]);
     history.write(&world.remote);
-    let url = world.url(&world.base_url);
     let transport = world.transport();
     transport.begin_steps().await.unwrap();
     let none = BTreeMap::new();
-    transport.fetch_tips(world.target(&url), &none).await.unwrap();
+    transport
+        .fetch_tips(world.target(&world.url), &none)
+        .await
+        .unwrap();
     assert!(transport.is_in_steps());
     transport.leave_steps().await.unwrap();
     assert!(!transport.is_in_steps());
-    let step = transport.fetch_step(world.target(&url)).await;
+    let step = transport.fetch_step(world.target(&world.url)).await;
     assert_eq!(step.unwrap(), StepProgress::Finished);
 }
