@@ -99,9 +99,10 @@ impl BareRepository {
             return Ok(as_it_is(ConflictKind::Binary));
         }
         let (Some(our), Some(their)) = (&group.our, &group.their) else {
-            let kind = match is_renamed {
-                true => ConflictKind::Renamed,
-                false => ConflictKind::RemovedAndChanged,
+            let kind = if is_renamed {
+                ConflictKind::Renamed
+            } else {
+                ConflictKind::RemovedAndChanged
             };
             return Ok(as_it_is(kind));
         };

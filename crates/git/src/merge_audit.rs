@@ -291,9 +291,10 @@ impl MergeTrees<'_> {
         let shared = SharedLines::of(&hunks, &others);
         for hunk in &hunks {
             let is_removal = hunk.added.is_empty();
-            let lines = match is_removal {
-                false => counts.missing_lines(&hunk.added, &shared),
-                true => counts.returned_lines(&hunk.removed, &shared),
+            let lines = if is_removal {
+                counts.returned_lines(&hunk.removed, &shared)
+            } else {
+                counts.missing_lines(&hunk.added, &shared)
             };
             if !lines.is_empty() {
                 lost.push(LostHunk {
@@ -403,9 +404,10 @@ impl LineCounts {
         let is_gone = |line: &&[u8]| count(&self.side, line) < count(&self.before, line);
         let gone: Vec<&[u8]> = removed.iter().map(Vec::as_slice).filter(is_gone).collect();
         let is_back = |line: &&[u8]| count(&self.result, line) > self.wanted(line, shared).max(0);
-        match gone.iter().all(is_back) {
-            true => gone,
-            false => Vec::new(),
+        if gone.iter().all(is_back) {
+            gone
+        } else {
+            Vec::new()
         }
     }
 }

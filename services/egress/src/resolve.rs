@@ -88,9 +88,10 @@ impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
         let checked = self.clone();
         Box::pin(async move {
-            let found = match checked.proxy.as_deref() == Some(name.as_str()) {
-                true => checked.resolver.look_up(name.as_str()).await?,
-                false => checked.addresses(name.as_str()).await?,
+            let found = if checked.proxy.as_deref() == Some(name.as_str()) {
+                checked.resolver.look_up(name.as_str()).await?
+            } else {
+                checked.addresses(name.as_str()).await?
             };
             // reqwest replaces port 0 by the port of the URL.
             let found = found.into_iter().map(|address| SocketAddr::new(address, 0));

@@ -184,11 +184,12 @@ fn prepare_command(policy: &LauncherPolicy, received: &ReceivedCommand) -> Resul
     command.args(args).env_clear();
     command.envs(policy.environment.iter().map(|(name, value)| (name, value)));
     command.stdout(Stdio::from(output()?));
-    match received.is_dialog {
+    if received.is_dialog {
         // Standard error of this process goes to the executor, which reads it apart from the dialog.
-        true => command.stdin(Stdio::from(output()?)).stderr(Stdio::inherit()),
-        false => command.stdin(Stdio::null()).stderr(output()?),
-    };
+        command.stdin(output()?).stderr(Stdio::inherit());
+    } else {
+        command.stdin(Stdio::null()).stderr(output()?);
+    }
     Ok(command)
 }
 

@@ -43,10 +43,11 @@ pub(super) enum ServerFailure {
 impl ServerFailure {
     /// Converts an error of the socket. A server that ends with unread input resets it.
     pub(super) fn of_socket(error: io::Error) -> Self {
-        let kind = error.kind();
-        match kind == io::ErrorKind::BrokenPipe || kind == io::ErrorKind::ConnectionReset {
-            true => Self::Ended,
-            false => Self::Broken(error),
+        use io::ErrorKind::{BrokenPipe, ConnectionReset};
+        if matches!(error.kind(), BrokenPipe | ConnectionReset) {
+            Self::Ended
+        } else {
+            Self::Broken(error)
         }
     }
 

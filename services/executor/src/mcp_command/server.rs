@@ -191,9 +191,10 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
     let ran = context.sandbox.converse(spec, context.cancel, context.sink, talk);
     let ended = failpoint::around("executor.server.run", ran).await;
     // The effect of a call that was sent is unknown.
-    let unanswered = match was_sent.load(Ordering::Relaxed) {
-        true => ToolEnding::Cut,
-        false => ToolEnding::Failed,
+    let unanswered = if was_sent.load(Ordering::Relaxed) {
+        ToolEnding::Cut
+    } else {
+        ToolEnding::Failed
     };
     let end = match ended {
         Ok(end) => end,

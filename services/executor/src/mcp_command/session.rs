@@ -82,9 +82,10 @@ impl ServerSession {
                 if !has_name {
                     return Err(ServerFailure::of_protocol("a tool has no name", &text));
                 }
-                match listing.tools.len() < MOST_TOOLS && bytes <= TOOLS_BYTES {
-                    true => listing.tools.push(text),
-                    false => listing.omitted += 1,
+                if listing.tools.len() < MOST_TOOLS && bytes <= TOOLS_BYTES {
+                    listing.tools.push(text);
+                } else {
+                    listing.omitted += 1;
                 }
             }
             cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);

@@ -115,14 +115,15 @@ impl CommandSandbox {
     #[must_use]
     pub(crate) fn with_room(mut self, slots: u32) -> Self {
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        let most = match self.shows_checks() {
-            true => fitting_commands(
+        let most = if self.shows_checks() {
+            fitting_commands(
                 slots as usize,
                 cores,
                 self.probe.memory_limit,
                 self.limits.memory_mib,
-            ),
-            false => 1,
+            )
+        } else {
+            1
         };
         self.room = CommandRoom::new(most);
         self

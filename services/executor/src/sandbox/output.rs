@@ -40,10 +40,11 @@ impl BoundedOutput {
 
     /// Returns the stored beginning if bytes were dropped, and otherwise nothing.
     pub(crate) fn take_whole(&mut self) -> Vec<u8> {
-        match self.is_cut() {
-            true => std::mem::take(&mut self.whole),
+        if self.is_cut() {
+            std::mem::take(&mut self.whole)
+        } else {
             // `into_text` has the whole output then, and a second copy is needless.
-            false => Vec::new(),
+            Vec::new()
         }
     }
 

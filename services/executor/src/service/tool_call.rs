@@ -182,9 +182,10 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
     if tool.read_only {
         return build_tool_result(run, outcome, false);
     }
-    let scope = match tools::has_noted_writes(tool) && outcome.ending == ToolEnding::Done {
-        true => ScanScope::Written,
-        false => ScanScope::Worktree,
+    let scope = if tools::has_noted_writes(tool) && outcome.ending == ToolEnding::Done {
+        ScanScope::Written
+    } else {
+        ScanScope::Worktree
     };
     let (changed, note) = scan_changes(run, scope).await;
     outcome.add(&note);
@@ -262,28 +263,28 @@ pub(crate) async fn run_server_listing(
 async fn mend_git(workspace: &Arc<Workspace>) -> &'static str {
     let workspace = Arc::clone(workspace);
     let mended = tokio::task::spawn_blocking(move || workspace.mend_git()).await;
-    match mended.unwrap_or(false) {
-        true => tools::HEAD_HINT,
-        false => "",
+    if mended.unwrap_or(false) {
+        tools::HEAD_HINT
+    } else {
+        ""
     }
 }
 
 /// Turn of a tool. Tools of one workspace share its files, so only reads run at the same time.
-struct ToolTurn<'a> {
-    _shared: Option<RwLockReadGuard<'a, ()>>,
-    _alone: Option<RwLockWriteGuard<'a, ()>>,
+enum ToolTurn<'a> {
+    Shared { _guard: RwLockReadGuard<'a, ()> },
+    Alone { _guard: RwLockWriteGuard<'a, ()> },
 }
 
 async fn take_turn(open: &OpenedWorkspace, is_read: bool) -> ToolTurn<'_> {
-    match is_read {
-        true => ToolTurn {
-            _shared: Some(open.turn.read().await),
-            _alone: None,
-        },
-        false => ToolTurn {
-            _shared: None,
-            _alone: Some(open.turn.write().await),
-        },
+    if is_read {
+        ToolTurn::Shared {
+            _guard: open.turn.read().await,
+        }
+    } else {
+        ToolTurn::Alone {
+            _guard: open.turn.write().await,
+        }
     }
 }
 

@@ -91,10 +91,10 @@ impl<'a> PatchPlan<'a> {
             .into_values()
             .filter(|change| change.before_text() != change.after.as_deref());
         let changes: Vec<PlannedChange> = changes.collect();
-        match changes.is_empty() {
-            true => Err("The patch changes nothing.".to_owned()),
-            false => Ok(changes),
+        if changes.is_empty() {
+            return Err("The patch changes nothing.".to_owned());
         }
+        Ok(changes)
     }
 
     fn perform(&mut self, operation: &FileOperation) -> Result<(), String> {
@@ -179,10 +179,10 @@ impl<'a> PatchPlan<'a> {
 
     fn named(&self, name: &str) -> Result<PathBuf, String> {
         let path = self.call.workspace.disk.path(name)?;
-        match path == Path::new("") {
-            true => Err("A file of the patch has no name.".to_owned()),
-            false => Ok(path),
+        if path == Path::new("") {
+            return Err("A file of the patch has no name.".to_owned());
         }
+        Ok(path)
     }
 
     /// Resolves the path of a file that the patch creates or replaces.

@@ -242,9 +242,10 @@ fn replace_lines(lines: &mut TextLines, block: &EditBlock) -> Result<Option<Stri
         MatchStrictness::Indentation => "[found with another indentation; check the lines above]\n",
         MatchStrictness::Typography => "[found with other quotes or dashes; check the lines above]\n",
     };
-    let numbers = match reading.is_numbered {
-        true => "[the line numbers of read_file were left out]\n",
-        false => "",
+    let numbers = if reading.is_numbered {
+        "[the line numbers of read_file were left out]\n"
+    } else {
+        ""
     };
     Ok(Some(format!("{numbers}{note}")).filter(|notes| !notes.is_empty()))
 }

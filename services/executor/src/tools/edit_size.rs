@@ -67,10 +67,7 @@ fn measure_patch(text: &str) -> Vec<EditSize> {
 }
 
 fn measure_file_patch(file: FilePatch) -> EditSize {
-    let path = match file.new == NOWHERE {
-        true => file.old,
-        false => file.new,
-    };
+    let path = if file.new == NOWHERE { file.old } else { file.new };
     measure_hunks(path, file.hunks.iter())
 }
 

@@ -138,10 +138,10 @@ fn parse_header(header: &str) -> Result<Option<FileOperation>, String> {
     } else {
         return Ok(None);
     };
-    match operation.path().is_empty() {
-        true => Err("A file of the patch has no name.".to_owned()),
-        false => Ok(Some(operation)),
+    if operation.path().is_empty() {
+        return Err("A file of the patch has no name.".to_owned());
     }
+    Ok(Some(operation))
 }
 
 fn empty_part_error(path: &str) -> String {

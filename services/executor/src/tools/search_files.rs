@@ -51,20 +51,20 @@ fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, S
         );
     }
     if found.is_empty() {
-        let wanted = match globs.is_plain() {
-            true => format!("*{}*", input.pattern),
-            false => input.pattern.clone(),
+        let wanted = if globs.is_plain() {
+            format!("*{}*", input.pattern)
+        } else {
+            input.pattern.clone()
         };
         let globs = GlobPatterns::in_any_case(call, &wanted)?;
         found = find_matching_paths(call, &folder, &globs);
         note = "[no file matches in this case; these match in another one]\n".to_owned();
     }
     if found.is_empty() {
-        let hint = match is_expression(&input.pattern) {
-            true => {
-                " The pattern is a glob, not a regular expression: * is any part of a name, **/ any folders."
-            }
-            false => "",
+        let hint = if is_expression(&input.pattern) {
+            " The pattern is a glob, not a regular expression: * is any part of a name, **/ any folders."
+        } else {
+            ""
         };
         return Ok(format!(
             "No file matches {:?}.{hint} Files that .gitignore names are not searched; list_directory shows them.",

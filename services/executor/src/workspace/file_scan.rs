@@ -124,10 +124,12 @@ impl<'a> FileScan<'a> {
                 // A large file of the base that was only moved adds no object.
                 let id = Oid::hash_object(ObjectType::Blob, content)?;
                 let is_there = self.git.odb()?.exists(id) && self.size.weight(id) == 0;
-                return Ok(Some(match is_there {
-                    true => KnownFile::Stored(id, 0),
-                    false => KnownFile::TooLarge,
-                }));
+                let known = if is_there {
+                    KnownFile::Stored(id, 0)
+                } else {
+                    KnownFile::TooLarge
+                };
+                return Ok(Some(known));
             }
         }
         let id = self.git.blob(content)?;

@@ -65,9 +65,12 @@ pub(super) fn read_guide(
     commit: &CommitId,
     folder: &str,
 ) -> Result<Option<FolderGuide>, WorkspaceError> {
-    let place = |name: &str| match folder.is_empty() {
-        true => name.to_owned(),
-        false => format!("{folder}/{name}"),
+    let place = |name: &str| {
+        if folder.is_empty() {
+            name.to_owned()
+        } else {
+            format!("{folder}/{name}")
+        }
     };
     for name in INSTRUCTION_FILES {
         let path = place(name);

@@ -90,9 +90,10 @@ impl ScratchTree {
         let repository = workspace.git.open()?;
         let tree = wanted.tree(&workspace, repository.objects())?;
         let beside = beside.join(uuid::Uuid::new_v4().simple().to_string());
-        let (way, [root, scratch]) = match is_shown {
-            true => create_shown_folders(beside)?,
-            false => create_swapped_folders(&workspace, &beside)?,
+        let (way, [root, scratch]) = if is_shown {
+            create_shown_folders(beside)?
+        } else {
+            create_swapped_folders(&workspace, &beside)?
         };
         // The value exists before its folders are filled, so that a failure drops it and deletes them.
         let mut made = Self {
