@@ -362,7 +362,8 @@ impl GitTransport {
     /// Lists every branch of the remote with its head.
     ///
     /// # Errors
-    /// Those of [`GitTransport::ls_remote`].
+    /// [`Error::Denied`], [`Error::NotFound`] (no such repository), [`Error::Unavailable`],
+    /// [`Error::TimedOut`], [`Error::Failed`].
     pub async fn heads(
         &self,
         url: &str,
@@ -424,40 +425,6 @@ impl GitTransport {
             }
             pushed => pushed,
         }
-    }
-
-    /// Reads the head of the remote's `branch`; `None` when the branch is missing.
-    ///
-    /// # Errors
-    /// [`Error::Denied`], [`Error::NotFound`] (no such repository), [`Error::Unavailable`],
-    /// [`Error::TimedOut`], [`Error::Failed`].
-    pub async fn ls_remote(
-        &self,
-        url: &str,
-        auth: Option<&GitCredentials>,
-        branch: &str,
-    ) -> Result<Option<CommitId>, Error> {
-        validate_branch_name(branch)?;
-        let name = format!("refs/heads/{branch}");
-        let args: Vec<OsString> = ["ls-remote", "--quiet", "--", url, &name]
-            .map(Into::into)
-            .to_vec();
-        let limit = CallTimeLimit::Total(self.deadline);
-        let output = self.run(&args, Vec::new(), (url, auth), limit).await?;
-        if !output.success {
-            return Err(classify_stderr(&output.stderr));
-        }
-        // `ls-remote` also matches the pattern as a suffix, so the full name is compared.
-        let line = output
-            .stdout
-            .lines()
-            .filter_map(|line| line.split_once('\t'))
-            .find(|(_, found)| *found == name);
-        line.map(|(id, _)| {
-            id.parse()
-                .map_err(|_| Error::Failed("ls-remote answered garbage".into()))
-        })
-        .transpose()
     }
 
     pub(crate) async fn run(

@@ -159,21 +159,7 @@ async fn push_creates_moves_and_repeats_branch() {
         world.push(&second, Some(&first)).await.unwrap(),
         PushResult::UpToDate
     );
-    assert_eq!(world.remote.branch_head("feat/x").unwrap(), Some(second.clone()));
-    let seen = world
-        .transport
-        .ls_remote(&world.url, Some(&world.auth), "feat/x")
-        .await
-        .unwrap();
-    assert_eq!(seen, Some(second));
-    assert_eq!(
-        world
-            .transport
-            .ls_remote(&world.url, Some(&world.auth), "x")
-            .await
-            .unwrap(),
-        None
-    );
+    assert_eq!(world.remote.branch_head("feat/x").unwrap(), Some(second));
 }
 
 #[tokio::test]
@@ -204,13 +190,13 @@ async fn remote_failures_are_classified_without_credential() {
     let missing = world.url.replace("shop", "shoes");
     let missing = world
         .transport
-        .ls_remote(&missing, Some(&world.auth), "main")
+        .heads(&missing, Some(&world.auth))
         .await
         .unwrap_err();
     assert!(matches!(missing, Error::NotFound(_)), "{missing}");
     let nobody = world
         .transport
-        .ls_remote("http://127.0.0.1:1/a/b.git", None, "main")
+        .heads("http://127.0.0.1:1/a/b.git", None)
         .await
         .unwrap_err();
     assert!(matches!(nobody, Error::Unavailable(_)), "{nobody}");
@@ -222,7 +208,7 @@ async fn silent_remote_times_out_at_deadline() {
     let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/acme/shop.git", silent.local_addr().unwrap());
     let transport = world.transport.with_deadline(Duration::from_millis(200));
-    let error = transport.ls_remote(&url, None, "main").await.unwrap_err();
+    let error = transport.heads(&url, None).await.unwrap_err();
     assert!(matches!(error, Error::TimedOut(_)), "{error}");
 }
 
