@@ -270,7 +270,7 @@ impl GitTransport {
         let heads = self.heads(url, auth).await?;
         let mut is_any = false;
         for branch in branches.iter().filter(|branch| heads.contains_key(**branch)) {
-            let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
+            let refspec = branch_refspec(branch);
             self.fetch(url, auth, &[&refspec], false).await?;
             is_any = true;
         }
@@ -299,7 +299,7 @@ impl GitTransport {
             .iter()
             .partition(|(branch, _)| first.contains(&branch.as_str()));
         for (branch, _) in wanted {
-            let refspec = format!("+refs/heads/{branch}:refs/heads/{branch}");
+            let refspec = branch_refspec(branch);
             self.fetch(url, auth, &[&refspec], false).await?;
         }
         let mut fetched = FetchedBranches::default();
@@ -325,10 +325,7 @@ impl GitTransport {
             if part.is_empty() {
                 continue;
             }
-            let refspecs: Vec<String> = part
-                .iter()
-                .map(|branch| format!("+refs/heads/{branch}:refs/heads/{branch}"))
-                .collect();
+            let refspecs: Vec<String> = part.iter().map(|branch| branch_refspec(branch)).collect();
             let refspecs: Vec<&str> = refspecs.iter().map(String::as_str).collect();
             match self.fetch(url, auth, &refspecs, false).await {
                 Err(refused @ (Error::RefusedObject { .. } | Error::Failed(_))) => {
@@ -450,6 +447,11 @@ impl GitTransport {
         };
         Box::pin(cli::run_git(&self.git_dir, args, input, remote, patience)).await
     }
+}
+
+/// Refspec that fetches one branch, also after a rewrite.
+pub(crate) fn branch_refspec(branch: &str) -> String {
+    format!("+refs/heads/{branch}:refs/heads/{branch}")
 }
 
 /// Finds the branch whose name prevents `branch`: one of the names is a folder of the other.
