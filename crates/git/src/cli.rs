@@ -1,6 +1,6 @@
 //! The `git` command line in isolation: cleared environment, pinned configuration, limited output.
 
-use std::{ffi::OsString, path::Path, process::Stdio, time::Duration};
+use std::{ffi::OsString, fs, io::Write as _, path::Path, process::Stdio, time::Duration};
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::{
@@ -10,7 +10,6 @@ use tokio::{
 
 use crate::{
     Error,
-    configuration::write_configuration,
     fsck::FETCH_SEVERITIES,
     progress::{FetchWatch, StalledFetch},
 };
@@ -48,6 +47,21 @@ const PINNED: &[&str] = &[
     "http.lowSpeedTime=120",
     "gc.auto=0",
     "maintenance.auto=false",
+];
+
+// Complete configuration of every bare repository of ours.
+const CONFIGURATION: &str = "[core]\n\trepositoryformatversion = 0\n\tbare = true\n\tfilemode = true\n";
+
+// Files that `git` obeys in a bare repository and that ours lack: further configuration, objects of other
+// repositories, another common folder, attributes, rewritten history.
+const FOREIGN_FILES: [&str; 7] = [
+    "config.worktree",
+    "commondir",
+    "gitdir",
+    "info/attributes",
+    "info/grafts",
+    "objects/info/alternates",
+    "objects/info/http-alternates",
 ];
 
 /// Arguments before every subcommand.
@@ -88,6 +102,46 @@ pub(crate) fn build_environment() -> Vec<(&'static str, OsString)> {
         ("GIT_ALLOW_PROTOCOL", "http:https".into()),
     ];
     pinned.into_iter().chain(authorities).collect()
+}
+
+/// Replaces the configuration of a bare repository and removes files that could make `git` run a program,
+/// contact another host or read other objects.
+///
+/// A process with write access to the folder may have left any of these. Only the objects and refs of the
+/// folder are kept.
+pub(crate) fn write_configuration(git_dir: &Path) -> Result<(), Error> {
+    for name in FOREIGN_FILES {
+        remove_file(&git_dir.join(name))?;
+    }
+    let place = git_dir.join("config");
+    // A symbolic link, or a pipe that would block a read, is replaced like other foreign content.
+    let is_file = fs::symlink_metadata(&place).is_ok_and(|found| found.is_file());
+    if is_file && fs::read(&place).is_ok_and(|found| found == CONFIGURATION.as_bytes()) {
+        return Ok(());
+    }
+    // Renaming a complete file keeps a concurrent `git` from reading half of it.
+    let mut written = tempfile::Builder::new()
+        .prefix("config-")
+        .tempfile_in(git_dir)
+        .map_err(|error| Error::failed("the configuration cannot be written", error))?;
+    written.write_all(CONFIGURATION.as_bytes())?;
+    written
+        .persist(&place)
+        .map_err(|error| Error::failed("the configuration cannot be written", error.error))?;
+    Ok(())
+}
+
+fn remove_file(path: &Path) -> Result<(), Error> {
+    match fs::symlink_metadata(path) {
+        Ok(found) if found.is_dir() => fs::remove_dir_all(path)?,
+        Ok(_) => fs::remove_file(path)?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),
+        // A file in the place of a folder has no children.
+        Err(error) if error.kind() == std::io::ErrorKind::NotADirectory => return Ok(()),
+        Err(error) => return Err(error.into()),
+    }
+    tracing::warn!(path = %path.display(), "removed from a repository of ours: no part of it writes this file");
+    Ok(())
 }
 
 /// Prepares a `git` command for a bare repository of ours: writes our configuration, inherits nothing.

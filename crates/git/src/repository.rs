@@ -14,8 +14,10 @@ use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 use crate::{
     ChangeSet, CommitInfo, Error, InspectionBudget, PackLimits,
     change::inspect_change,
-    configuration::write_configuration,
+    cli::write_configuration,
+    external_content::{ExternalContent, find_external_content, find_lfs_files},
     import,
+    lfs_pointer::LfsFile,
     pack_contents::{LARGE_BYTES, PackRange},
     recovery::remove_leftovers,
 };
@@ -452,6 +454,22 @@ impl BareRepository {
             return Ok(None);
         }
         Ok(Some(self.git.find_blob(entry.id())?.content().to_vec()))
+    }
+
+    /// Lists the paths whose content the commit refers to without containing it.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks the commit.
+    pub fn external_content(&self, commit: &CommitId) -> Result<ExternalContent, Error> {
+        find_external_content(&self.git, &self.commit(commit)?.tree()?)
+    }
+
+    /// Lists the files of a commit whose content is in Git LFS, with their pointers; at most 20,000.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks the commit.
+    pub fn lfs_files(&self, commit: &CommitId) -> Result<Vec<LfsFile>, Error> {
+        find_lfs_files(&self.git, &self.commit(commit)?.tree()?)
     }
 
     /// Lists the names of the files directly in a folder of a commit; empty for a missing folder. The empty

@@ -639,7 +639,7 @@ fn submodules_and_lfs_files_are_reported() {
             ("src/main.c", Some("int main;\n")),
         ],
     );
-    let elsewhere = git.elsewhere(&base).unwrap();
+    let elsewhere = git.external_content(&base).unwrap();
     assert_eq!(elsewhere.submodules, ["vendor/kit.module", "vendor/old.module"]);
     assert_eq!(elsewhere.lfs_files, ["art/logo.psd"]);
     assert_eq!(git.lfs_files(&base).unwrap(), [], "its pointer has no SHA-256");

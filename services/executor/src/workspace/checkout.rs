@@ -72,7 +72,7 @@ pub(super) fn fill_workspace(
     };
     let external = match external {
         Some(external) => external,
-        None => repository.elsewhere(&directory.base)?,
+        None => repository.external_content(&directory.base)?,
     };
     record_external_content(workspace, &repository, external)?;
     cache.seal();
