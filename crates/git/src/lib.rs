@@ -54,7 +54,7 @@ pub use mirrors::{
 };
 pub use progress::{FetchProgress, FetchSettings, FetchWatch};
 pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
-pub use recovery::maintain_mirror;
+pub use recovery::{maintain_mirror, remove_leftovers};
 pub use reference_digest::MIRRORED_NAMESPACES;
 pub use remote_proxy::GitProxy;
 pub use repository::{BareRepository, UnifiedDiff};

@@ -52,8 +52,12 @@ pub(crate) fn is_unchecked(git_dir: &Path) -> bool {
     git_dir.join(UNCHECKED).exists()
 }
 
-/// Removes files that a killed `git` leaves and no process reads again: partial packs, indexes and objects.
-pub(crate) fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
+/// Removes files that a killed `git` leaves and no process reads again: partial packs, indexes and objects. Only for the
+/// sole writer of the repository.
+///
+/// # Errors
+/// [`Error::Failed`] when the disk cannot be written.
+pub fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
     let objects = git_dir.join("objects");
     for folder in std::iter::once(objects.clone()).chain(list_folders(&objects)?) {
         for path in list_with_prefix(&folder, "tmp_")? {

@@ -19,7 +19,6 @@ use crate::{
     import,
     lfs_pointer::LfsFile,
     pack_contents::{LARGE_BYTES, PackRange},
-    recovery::remove_leftovers,
 };
 
 // Namespace for names of remote branches whose objects are not fetched.
@@ -105,15 +104,6 @@ impl BareRepository {
         }
         remove_locks_beneath(&path.join("refs"))?;
         Self::init_bare(path)
-    }
-
-    /// Removes leftovers of a killed `git` that no process reads again, partial packs included. Only for the
-    /// sole writer of the repository.
-    ///
-    /// # Errors
-    /// [`Error::Failed`] when the disk cannot be written.
-    pub fn remove_leftovers(path: &Path) -> Result<(), Error> {
-        remove_leftovers(path)
     }
 
     /// Lists the names of the branches.

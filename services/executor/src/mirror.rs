@@ -257,7 +257,7 @@ async fn prepare_mirror(path: &Path, is_clean: bool) -> Result<(), git::Error> {
         let made = if is_clean {
             BareRepository::init_bare(&path)
         } else {
-            BareRepository::remove_leftovers(&path)?;
+            git::remove_leftovers(&path)?;
             BareRepository::take_over(&path)
         };
         made.map(drop)
