@@ -126,7 +126,7 @@ impl FolderRepository {
     /// Reads the author of commits from git's settings of the folder or user. `None` when name or address is
     /// not set, or git is missing.
     pub fn commit_author(&self) -> Option<CommitAuthor> {
-        // The library ignores the user's settings in this process, see `ignore_settings_of_the_machine`.
+        // The library ignores the user's settings in this process, see `disable_system_gitconfig`.
         let read = |key: &str| {
             let mut command = std::process::Command::new("git");
             command

@@ -115,7 +115,7 @@ impl BareRepository {
     }
 
     /// Lists the names that a new branch cannot have: those of its branches, and of the remote's branches
-    /// without objects here (`Repository::set_taken`).
+    /// without objects here (`BareRepository::set_taken`).
     ///
     /// # Errors
     /// [`Error::Failed`] when the repository cannot be read.

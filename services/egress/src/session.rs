@@ -54,7 +54,7 @@ pub(crate) async fn serve_session(proxy: Arc<EgressProxy>, caller: Arc<SessionCa
             &proxy.shutdown,
         ))
         .await;
-        // A tunnel takes the connection away from hyper, so `connection::serve` returns while the tunnel still runs.
+        // A tunnel takes the connection away from hyper, so `serve_http` returns while the tunnel still runs.
         session.tunnels.close();
         session.tunnels.wait().await;
     };

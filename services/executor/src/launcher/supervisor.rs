@@ -40,7 +40,7 @@ pub(crate) fn supervise_command() -> Result<ExitCode, String> {
         namespaces::enter_namespaces().map_err(|error| format!("namespaces: {error}"))?;
     }
     let (activity, acting) = io::pipe().map_err(|error| error.to_string())?;
-    // The fork follows `namespaces::leave`, because only a child enters the new PID namespace.
+    // The fork follows `enter_namespaces`, because only a child enters the new PID namespace.
     match sys::fork_process().map_err(|error| format!("cannot start the command: {error}"))? {
         None => {
             drop(activity);

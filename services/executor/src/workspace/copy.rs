@@ -145,7 +145,7 @@ impl<'a> FolderCopy<'a> {
         depth: usize,
     ) -> io::Result<()> {
         let inner_from = openat2(from, name, FOLDER, Mode::empty(), PLAIN)?;
-        // Private and writable until its content is copied; `dress` sets the final mode.
+        // Private and writable until its content is copied; `copy_attributes` sets the final mode.
         let is_new = match mkdirat(to, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
