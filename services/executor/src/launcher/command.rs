@@ -19,9 +19,9 @@ use rustix::{
 };
 
 use crate::{
-    confinement, group, namespaces,
+    confinement, group, leftovers, namespaces,
     policy::{self, KernelConfinement, LauncherPolicy, SandboxProbe},
-    reachability, seccomp, sys, toolchain, traces,
+    reachability, seccomp, sys, toolchain,
     tree::{ActivityPipe, exit_code},
     wire,
 };
@@ -112,12 +112,12 @@ fn serve_commands(
     // fork instead of using `posix_spawn`.
     std::env::set_current_dir(&policy.directory)
         .map_err(|error| format!("{}: {error}", policy.directory.display()))?;
-    let before = traces::left_behind();
+    let before = leftovers::list_leftovers();
     while let Some(received) = receive_command(control)? {
         activity.begin().map_err(|error| error.to_string())?;
         let code = run_one(policy, &received)?;
         drop(received);
-        if !end_all() || before.is_none() || traces::left_behind() != before {
+        if !end_all() || before.is_none() || leftovers::list_leftovers() != before {
             // The exit of this process ends all namespaces, and the other process of the launcher reports the
             // exit code.
             return Ok(ExitCode::from(code));

@@ -1,11 +1,76 @@
-//! Removes objects that commands without namespaces leave outside of their workspace and that a later command
-//! of the same user would find.
+//! State that commands leave outside of their workspace: detected in namespaces that the next command would share, and
+//! removed where commands have none.
 
-use std::{fs, os::unix::fs::MetadataExt};
+use std::{fs, os::unix::fs::MetadataExt, path::PathBuf};
 
-use crate::sys::{self, SystemVKind};
+use rustix::fs::llistxattr_query;
+
+use crate::{
+    root::private_folders,
+    sys::{self, SystemVKind},
+};
 
 const MEMORY: &str = "/dev/shm";
+/// Limit of entries that are compared; beyond it the namespaces are not reused.
+const MAX_LEFT: usize = 1000;
+
+/// Entry of a private folder. For a mount point only the path counts: the mounted content does not belong to
+/// the namespaces.
+#[derive(PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct LeftEntry {
+    path: PathBuf,
+    mode: u32,
+    /// Total length of the names of its extended attributes.
+    attributes: usize,
+}
+
+impl LeftEntry {
+    /// Reads an entry. The flag is true for a folder whose content belongs to the namespaces.
+    fn find(path: PathBuf, device: u64) -> Option<(Self, bool)> {
+        let metadata = path.symlink_metadata().ok()?;
+        // A mount inside a private folder, such as an exposed toolchain, has another device.
+        let is_mounted_on = metadata.dev() != device;
+        let (mode, attributes) = if is_mounted_on {
+            (0, 0)
+        } else {
+            // A file system without extended attributes returns an error, which counts as none.
+            (metadata.mode(), llistxattr_query(&path).unwrap_or(0))
+        };
+        let left = Self {
+            path,
+            mode,
+            attributes,
+        };
+        Some((left, metadata.is_dir() && !is_mounted_on))
+    }
+}
+
+/// Lists the state that outlives a command in these namespaces: the private folders with their entries, and
+/// shared memory. `None` when the state cannot be read or exceeds the limit.
+pub(crate) fn list_leftovers() -> Option<Vec<LeftEntry>> {
+    let mut found = Vec::new();
+    for folder in private_folders() {
+        let device = folder.metadata().ok()?.dev();
+        let mut queue = vec![folder];
+        while let Some(path) = queue.pop() {
+            let (left, is_folder) = LeftEntry::find(path, device)?;
+            if is_folder {
+                for entry in fs::read_dir(&left.path).ok()? {
+                    queue.push(entry.ok()?.path());
+                }
+            }
+            found.push(left);
+            if found.len() + queue.len() > MAX_LEFT {
+                return None;
+            }
+        }
+    }
+    found.sort();
+    // An empty table consists of its heading.
+    let is_empty = |table: &str| fs::read_to_string(table).map_or(true, |text| text.lines().count() <= 1);
+    let is_clean = SystemVKind::ALL.iter().all(|kind| is_empty(kind.table()));
+    is_clean.then_some(found)
+}
 
 /// Removes this user's files in `/dev/shm` and its System V objects. The runner's user runs nothing but
 /// commands, so all of them are leftovers.

@@ -27,7 +27,6 @@ mod supervisor;
 mod swap_folders;
 mod sys;
 mod toolchain;
-mod traces;
 mod tree;
 mod usage;
 mod watch;
