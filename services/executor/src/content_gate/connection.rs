@@ -1,9 +1,10 @@
-//! HTTP connection to the git gate, for one request after the other.
+//! HTTP connection to the git gate, for one request after the other, and the digest of its references, which replaces a
+//! fetch of unchanged ones.
 
 use std::{io, time::Duration};
 
 use bootstrap::{tls::TlsClient, trace};
-use domain::{CommitId, RepositoryName};
+use domain::{CommitId, RepositoryName, cause::format_error_chain};
 use git::{LfsDefect, LfsListing, LfsOid, LfsReceipt};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
@@ -216,6 +217,34 @@ impl GateConnection {
             return Ok(answer);
         }
         Err(read_refusal(answer).await)
+    }
+}
+
+/// Returns the digest of the references that a fetch of this branch would receive now. A gate whose branch lacks the
+/// reported commit fetches first.
+///
+/// `None` if the gate does not give one, as before this release or for a grant that it refuses. A fetch shows the
+/// reason.
+///
+/// # Errors
+/// [`git::Error::NotReady`] while the first clone of the gate is in progress, and [`git::Error::Unavailable`] if the
+/// gate cannot reach the remote. A fetch would have the same failure.
+pub(crate) async fn digest_references(
+    address: Result<GateAddress, String>,
+    (branch, reported): (&str, Option<&CommitId>),
+) -> Result<Option<String>, git::Error> {
+    let digested = match address.map(GateConnection::new) {
+        Ok(mut connection) => connection.digest_references(branch, reported).await,
+        Err(problem) => Err(GateFailure::Refused(problem)),
+    };
+    match digested {
+        Ok(digest) => Ok(Some(digest)),
+        Err(GateFailure::NotReady { percent }) => Err(git::Error::NotReady { percent }),
+        Err(GateFailure::Unavailable(words)) => Err(git::Error::Unavailable(words)),
+        Err(failure @ (GateFailure::Refused(_) | GateFailure::Unreachable(_) | GateFailure::Defect(_))) => {
+            tracing::debug!(reason = format_error_chain(&failure), "no digest of the git gate");
+            Ok(None)
+        }
     }
 }
 

@@ -6,8 +6,6 @@
 
 mod connection;
 mod download;
-mod references;
 
-pub(crate) use connection::GateAddress;
+pub(crate) use connection::{GateAddress, digest_references};
 pub(crate) use download::fetch_contents;
-pub(crate) use references::digest_references;
