@@ -14,7 +14,7 @@ use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
     absolute_paths, cleanup,
-    config::Config,
+    config::{Config, PeerTls},
     parser,
     sandbox::{CommandSandbox, MachineView},
     service::{
@@ -27,7 +27,6 @@ use crate::{
     setup::cache,
     store::DiskStore,
     telemetry,
-    trust::PeerTls,
     workspace::KeepLimits,
 };
 

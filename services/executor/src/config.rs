@@ -6,6 +6,10 @@ use std::{
     path::PathBuf,
 };
 
+use bootstrap::{
+    settings::{Error, TextList},
+    tls::{TlsClient, TlsProtocol},
+};
 use domain::SandboxLevel;
 use serde::{Deserialize, Deserializer};
 
@@ -97,12 +101,12 @@ pub struct ExecutorSettings {
 }
 
 fn read_path_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-    let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
+    let texts = TextList::deserialize(deserializer)?;
     Ok(texts.iter().map(PathBuf::from).collect())
 }
 
 fn read_text_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let texts = bootstrap::settings::TextList::deserialize(deserializer)?;
+    let texts = TextList::deserialize(deserializer)?;
     Ok(texts.iter().map(ToString::to_string).collect())
 }
 
@@ -142,6 +146,32 @@ const fn default_min_level() -> SandboxLevel {
     SandboxLevel::L1
 }
 
+/// Trust anchors for the git gate and the egress proxy; empty for plain connections.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct PeerTls {
+    /// TLS client for the egress proxy.
+    pub(crate) client: Option<TlsClient>,
+    /// File of the authority for git, which reads it at each start.
+    pub(crate) authority: Option<PathBuf>,
+}
+
+impl PeerTls {
+    /// Loads the trust anchors from the settings.
+    ///
+    /// # Errors
+    /// When the files cannot be read.
+    pub(crate) fn new(settings: Option<&bootstrap::tls::Settings>) -> Result<Self, Error> {
+        let Some(settings) = settings else {
+            return Ok(Self::default());
+        };
+        let authority = std::path::absolute(&settings.ca);
+        Ok(Self {
+            client: Some(TlsClient::by_name(settings, TlsProtocol::Http1)?),
+            authority: Some(authority.map_err(|error| Error::new("tls.ca", error.to_string()))?),
+        })
+    }
+}
+
 impl bootstrap::ServiceConfig for Config {
     fn listen(&self) -> SocketAddr {
         self.executor.listen
@@ -163,8 +193,8 @@ impl bootstrap::ServiceConfig for Config {
         false
     }
 
-    fn check(&self) -> Result<(), bootstrap::settings::Error> {
-        let problem = |key: &str, text: String| Err(bootstrap::settings::Error::new(key, text));
+    fn check(&self) -> Result<(), Error> {
+        let problem = |key: &str, text: String| Err(Error::new(key, text));
         if !(1..=1024).contains(&self.executor.slots) {
             return problem("executor.slots", "must be between 1 and 1024".to_owned());
         }

@@ -26,7 +26,6 @@ mod store;
 mod telemetry;
 mod test_files;
 mod tools;
-mod trust;
 mod workspace;
 
 use std::path::PathBuf;

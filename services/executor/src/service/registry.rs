@@ -16,10 +16,10 @@ use super::{
 };
 use crate::{
     base_results::{BaseOrigin, BaseResults},
+    config::PeerTls,
     retrieval::CommitIndex,
     sandbox::{CommandSandbox, InstalledToolchain},
     store::DiskStore,
-    trust::PeerTls,
     workspace::{KeepLimits, Workspace},
 };
 

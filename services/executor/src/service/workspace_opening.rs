@@ -18,12 +18,12 @@ use super::{
 };
 use crate::{
     base_results::BaseOrigin,
+    config::PeerTls,
     content_gate::{GateAddress, fetch_contents},
     lfs_contents::LfsContents,
     mirror::{MirrorPath, WantedBase},
     sandbox::EgressRelay,
     setup::{self, SetupPlan, cache::describe_environment},
-    trust::PeerTls,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart, find_foundation},
 };
 
