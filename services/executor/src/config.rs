@@ -60,14 +60,14 @@ pub struct ExecutorSettings {
     #[serde(default)]
     pub runner_socket: Option<PathBuf>,
     /// Folders and files that commands may read in addition to the system and its toolchains.
-    #[serde(default, deserialize_with = "read_path_list")]
+    #[serde(default, deserialize_with = "read_list")]
     pub exposed: Vec<PathBuf>,
     /// Folders and files that commands must not read although they lie below visible ones.
-    #[serde(default, deserialize_with = "read_path_list")]
+    #[serde(default, deserialize_with = "read_list")]
     pub hidden: Vec<PathBuf>,
     /// Addresses (`host:port`) that commands must not reach. The executor tests them before it is ready and
     /// periodically afterwards. It accepts no work while one of them is reachable.
-    #[serde(default, deserialize_with = "read_text_list")]
+    #[serde(default, deserialize_with = "read_list")]
     pub forbidden_addresses: Vec<String>,
     /// Resource limits of one command with all of its descendants.
     #[serde(default)]
@@ -100,14 +100,9 @@ pub struct ExecutorSettings {
     pub without: Vec<ConfinementMechanism>,
 }
 
-fn read_path_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<PathBuf>, D::Error> {
-    let texts = TextList::deserialize(deserializer)?;
-    Ok(texts.iter().map(PathBuf::from).collect())
-}
-
-fn read_text_list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    let texts = TextList::deserialize(deserializer)?;
-    Ok(texts.iter().map(ToString::to_string).collect())
+fn read_list<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    let TextList(texts) = TextList::deserialize(deserializer)?;
+    Ok(texts.into_iter().map(T::from).collect())
 }
 
 fn default_listen() -> SocketAddr {
