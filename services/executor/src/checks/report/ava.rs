@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{count_items, failed_test, first_message_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static COUNT: LazyPattern =
@@ -27,11 +27,8 @@ pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
             .filter_map(|line| COUNT.captures(line))
     };
     sums().next()?;
-    let mut report = TestReport {
-        runner: "ava".to_owned(),
-        collection_error: UNCAUGHT.is_match(output),
-        ..TestReport::default()
-    };
+    let mut report = new_report("ava");
+    report.collection_error = UNCAUGHT.is_match(output);
     for sum in sums() {
         let count = parse_number(&sum[1]);
         match &sum[2] {
@@ -57,7 +54,7 @@ pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
         }
     }
     // AVA omits the count of passed tests when tests failed.
-    let named = u32::try_from(report.passing.len()).unwrap_or(u32::MAX);
+    let named = count_items(&report.passing);
     report.passed = report.passed.max(named);
     Some(report)
 }

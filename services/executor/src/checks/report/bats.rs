@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -17,12 +17,9 @@ pub(super) fn parse_bats(output: &str) -> Option<TestReport> {
     if !lines.iter().any(|line| TEST.is_match(line)) {
         return None;
     }
-    let mut report = TestReport {
-        runner: "bats".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("bats");
     for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
-        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+        let count = |group| parse_group(&sum, group);
         let ran = count(1)
             .saturating_sub(count(2))
             .saturating_sub(count(3))

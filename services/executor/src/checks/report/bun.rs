@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, parse_number};
+use super::{count_items, failed_test, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static RAN: LazyPattern = LazyPattern::new(r"(?m)^Ran (\d+) tests? across (\d+) files?\.");
@@ -16,10 +16,7 @@ pub(super) fn parse_bun(output: &str) -> Option<TestReport> {
     if !RAN.is_match(output) {
         return None;
     }
-    let mut report = TestReport {
-        runner: "bun".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("bun");
     for count in output.lines().filter_map(|line| COUNT.captures(line)) {
         let number = parse_number(&count[1]);
         match &count[2] {
@@ -45,7 +42,7 @@ pub(super) fn parse_bun(output: &str) -> Option<TestReport> {
     }
     let unloaded = u32::try_from(UNLOADED.all(output).count()).unwrap_or(u32::MAX);
     report.collection_error |= unloaded > 0;
-    let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
+    let named = count_items(&report.failing);
     // Bun's sum counts an unloaded file as a failed test, but it has no named test.
     if unloaded > 0 {
         report.failed = named;

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_group, parse_number};
 use crate::pattern::LazyPattern;
 
 static RESULT: LazyPattern = LazyPattern::new(
@@ -22,11 +22,8 @@ static NEXTEST_LINE: LazyPattern =
     LazyPattern::new(r"^ +(PASS|FAIL|SIGABRT|TIMEOUT) \[ *[\d.>]+s\] (?:\( *\d+/\d+\) )?(\S.*)$");
 
 pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "cargo".to_owned(),
-        collection_error: UNCOMPILED.is_match(output),
-        ..TestReport::default()
-    };
+    let mut report = new_report("cargo");
+    report.collection_error = UNCOMPILED.is_match(output);
     if let Some(summary) = NEXTEST.captures(output) {
         count_nextest(output, &summary, &mut report);
         return Some(report);
@@ -105,7 +102,7 @@ fn find_panic_message(lines: &[&str], id: &str) -> String {
 }
 
 fn count_nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport) {
-    let count = |group| summary.get(group).map_or(0, |found| parse_number(found.as_str()));
+    let count = |group| parse_group(summary, group);
     report.passed = count(2);
     report.failed = count(1).saturating_sub(count(2));
     report.skipped = count(4);

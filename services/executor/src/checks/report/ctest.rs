@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{count_items, failed_test, first_message_lines, new_report, parse_group, parse_number};
 use crate::pattern::LazyPattern;
 
 static CTEST: LazyPattern = LazyPattern::new(r"(?m)^\d+% tests passed, (\d+) tests? failed out of (\d+)$");
@@ -32,13 +32,6 @@ pub(super) fn parse_native_tests(output: &str) -> Option<TestReport> {
         .or_else(|| read_catch(output))
 }
 
-fn new_report(runner: &str) -> TestReport {
-    TestReport {
-        runner: runner.to_owned(),
-        ..TestReport::default()
-    }
-}
-
 fn read_ctest(output: &str) -> Option<TestReport> {
     let mut report = new_report("ctest");
     let sum = CTEST.captures(output);
@@ -61,13 +54,13 @@ fn read_ctest(output: &str) -> Option<TestReport> {
         }
     }
     // The sum of `CTest` counts skipped tests as passed and omits disabled ones.
-    let named = u32::try_from(report.passing.len()).unwrap_or(u32::MAX);
+    let named = count_items(&report.passing);
     report.passed = if named > 0 {
         report.passed.min(named)
     } else {
         report.passed
     };
-    report.skipped = u32::try_from(report.skipping.len()).unwrap_or(u32::MAX);
+    report.skipped = count_items(&report.skipping);
     Some(report)
 }
 
@@ -123,10 +116,9 @@ fn read_google(output: &str) -> Option<TestReport> {
             _ => {}
         }
     }
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    report.passed = count(report.passing.len());
-    report.failed = count(report.failing.len());
-    report.skipped = count(report.skipping.len());
+    report.passed = count_items(&report.passing);
+    report.failed = count_items(&report.failing);
+    report.skipped = count_items(&report.skipping);
     Some(report)
 }
 
@@ -138,7 +130,7 @@ fn read_catch(output: &str) -> Option<TestReport> {
             report.passed = report.passed.saturating_add(parse_number(all));
             sums += 1;
         } else if let Some(sum) = CATCH.captures(line) {
-            let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+            let count = |group| parse_group(&sum, group);
             report.passed = report.passed.saturating_add(count(2));
             report.failed = report.failed.saturating_add(count(3));
             report.skipped = report.skipped.saturating_add(count(4));

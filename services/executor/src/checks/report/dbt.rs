@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, parse_number};
+use super::{failed_test, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static DONE: LazyPattern =
@@ -20,10 +20,7 @@ static UNPARSED: LazyPattern = LazyPattern::new(
 );
 
 pub(super) fn parse_dbt(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "dbt".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("dbt");
     let Some(done) = output.lines().rev().find_map(|line| DONE.captures(line)) else {
         report.collection_error = output.contains("Running with dbt=") && UNPARSED.is_match(output);
         return report.collection_error.then_some(report);

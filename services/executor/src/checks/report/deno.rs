@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{count_items, failed_test, first_message_lines, new_report, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -18,14 +18,11 @@ static RUNNING: LazyPattern =
     LazyPattern::new(r"(?m)^(?:running \d+ tests? from |Check file:|\s+at file://.*\.tsx?:|Task test )");
 
 pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "deno".to_owned(),
-        collection_error: UNLOADED.is_match(output) && RUNNING.is_match(output),
-        ..TestReport::default()
-    };
+    let mut report = new_report("deno");
+    report.collection_error = UNLOADED.is_match(output) && RUNNING.is_match(output);
     let mut sums = 0;
     for sum in SUMMARY.all(output) {
-        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+        let count = |group| parse_group(&sum, group);
         sums += 1;
         report.passed = report.passed.saturating_add(count(1));
         report.failed = report.failed.saturating_add(count(2));
@@ -56,7 +53,7 @@ pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
         .failing
         .retain(|test| !test.id.ends_with("(uncaught error)"));
     // Deno's sum counts a failing test and each of its failing steps, so the named tests are counted instead.
-    let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
+    let named = count_items(&report.failing);
     report.failed = if named > 0 { named } else { report.failed };
     Some(report)
 }

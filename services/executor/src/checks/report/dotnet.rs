@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 /// Sum of one assembly; a run prints one line per assembly.
@@ -15,11 +15,8 @@ static EMPTY: LazyPattern =
     LazyPattern::new(r"(?m)^No test (?:is available in|matches the given testcase filter)");
 
 pub(super) fn parse_dotnet(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "dotnet".to_owned(),
-        collection_error: UNCOMPILED.is_match(output) && output.contains("error CS"),
-        ..TestReport::default()
-    };
+    let mut report = new_report("dotnet");
+    report.collection_error = UNCOMPILED.is_match(output) && output.contains("error CS");
     let mut sums = 0;
     let lines: Vec<&str> = output.lines().collect();
     for (at, line) in lines.iter().enumerate() {

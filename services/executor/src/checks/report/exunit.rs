@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -21,16 +21,13 @@ static UNCOMPILED: LazyPattern = LazyPattern::new(
 );
 
 pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "exunit".to_owned(),
-        collection_error: UNCOMPILED.is_match(output),
-        ..TestReport::default()
-    };
+    let mut report = new_report("exunit");
+    report.collection_error = UNCOMPILED.is_match(output);
     let lines: Vec<&str> = output.lines().collect();
     let mut sums = 0;
     if FINISHED.is_match(output) {
         for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
-            let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+            let count = |group| parse_group(&sum, group);
             sums += 1;
             let all = count(1).saturating_add(count(2)).saturating_add(count(3));
             let bad = count(4).saturating_add(count(6));

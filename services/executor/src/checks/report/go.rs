@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use domain::check::TestReport;
 use serde::Deserialize;
 
-use super::{failed_test, first_message_lines};
+use super::{failed_test, first_message_lines, new_report};
 use crate::pattern::LazyPattern;
 
 static TEST: LazyPattern = LazyPattern::new(r"^\s*--- (PASS|FAIL|SKIP): (\S+) \([\d.]+s\)$");
@@ -32,16 +32,9 @@ pub(super) fn parse_go(output: &str) -> Option<TestReport> {
     parse_json_output(output).or_else(|| parse_plain_output(output))
 }
 
-fn new_report() -> TestReport {
-    TestReport {
-        runner: "go".to_owned(),
-        ..TestReport::default()
-    }
-}
-
 fn parse_plain_output(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let (mut report, mut packages, mut named) = (new_report(), 0, 0);
+    let (mut report, mut packages, mut named) = (new_report("go"), 0, 0);
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = TEST.captures(line) {
             let id = found[2].to_owned();
@@ -78,7 +71,7 @@ fn parse_plain_output(output: &str) -> Option<TestReport> {
 }
 
 fn parse_json_output(output: &str) -> Option<TestReport> {
-    let (mut report, mut seen, mut said) = (new_report(), 0, Vec::<(String, String)>::new());
+    let (mut report, mut seen, mut said) = (new_report("go"), 0, Vec::<(String, String)>::new());
     for line in output
         .lines()
         .filter(|line| line.starts_with('{') && line.contains("\"Action\""))

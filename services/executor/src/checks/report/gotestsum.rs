@@ -3,7 +3,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, go, parse_number};
+use super::{count_items, failed_test, first_message_lines, go, parse_group};
 use crate::pattern::LazyPattern;
 
 static DONE: LazyPattern = LazyPattern::new(
@@ -18,7 +18,7 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
     if go::parse_go(output).is_some() {
         return None;
     }
-    let count = |group| done.get(group).map_or(0, |found| parse_number(found.as_str()));
+    let count = |group| parse_group(&done, group);
     let mut report = TestReport {
         runner: "gotestsum".to_owned(),
         passed: count(1).saturating_sub(count(2)).saturating_sub(count(3)),
@@ -43,7 +43,7 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
             report.passing.push(found[2].to_owned());
         }
     }
-    let named = u32::try_from(report.failing.len()).unwrap_or(u32::MAX);
+    let named = count_items(&report.failing);
     report.failed = if count(3) == 0 { 0 } else { count(3).max(named) };
     Some(report)
 }

@@ -4,7 +4,7 @@ use domain::check::TestReport;
 
 use super::{
     SEPARATOR, TitleStack, failed_test, find_group_titles, first_message_lines, measure_indentation,
-    parse_number,
+    new_report, parse_number,
 };
 use crate::pattern::LazyPattern;
 
@@ -24,10 +24,7 @@ pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
         return None;
     }
     let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
-    let mut report = TestReport {
-        runner: "jest".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("jest");
     for count in COUNT.all(summary.unwrap_or_default()) {
         let number = parse_number(&count[1]);
         match &count[2] {

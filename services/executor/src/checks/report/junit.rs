@@ -6,7 +6,7 @@ use quick_xml::{
     events::{BytesStart, Event},
 };
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_number};
 
 /// State of a test case while its elements are read.
 #[derive(Default)]
@@ -142,7 +142,7 @@ impl ReadState {
     fn begin(&mut self) {
         self.is_report = true;
         if self.report.runner.is_empty() {
-            self.report = new_report();
+            self.report = new_report("junit");
         }
     }
 
@@ -172,13 +172,6 @@ impl ReadState {
             self.report.failed = self.report.failed.saturating_add(suite.failed);
             self.report.skipped = self.report.skipped.saturating_add(suite.skipped);
         }
-    }
-}
-
-fn new_report() -> TestReport {
-    TestReport {
-        runner: "junit".to_owned(),
-        ..TestReport::default()
     }
 }
 

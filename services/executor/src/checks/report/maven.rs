@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, parse_number};
+use super::{failed_test, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 /// Sum of a module. Lines of single classes end in the class name and do not match.
@@ -14,11 +14,8 @@ static FAILURE: LazyPattern =
 static UNCOMPILED: LazyPattern = LazyPattern::new(r"(?m)^\[ERROR\] COMPILATION ERROR :");
 
 pub(super) fn parse_maven(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "maven".to_owned(),
-        collection_error: UNCOMPILED.is_match(output),
-        ..TestReport::default()
-    };
+    let mut report = new_report("maven");
+    report.collection_error = UNCOMPILED.is_match(output);
     let mut sums = 0;
     for sum in output.lines().filter_map(|line| SUM.captures(line)) {
         sums += 1;

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -20,13 +20,10 @@ static OMITTED: LazyPattern = LazyPattern::new(r"^(?:Omission|Pending): .*\[(\S.
 
 pub(super) fn parse_minitest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let mut report = TestReport {
-        runner: "minitest".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("minitest");
     let mut sums = 0;
     for sum in lines.iter().filter_map(|line| SUMMARY.captures(line)) {
-        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+        let count = |group| parse_group(&sum, group);
         sums += 1;
         let bad = count(2).saturating_add(count(3));
         let left_out = count(4).saturating_add(count(5)).saturating_add(count(6));

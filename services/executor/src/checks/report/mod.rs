@@ -32,6 +32,7 @@ mod unittest;
 mod vitest;
 
 use domain::check::{FailedTest, TestReport};
+use regex::Captures;
 
 use crate::pattern::LazyPattern;
 
@@ -251,6 +252,22 @@ fn leads_to_test(rest: &[ListedLine], depth: usize, is_strict: bool) -> bool {
         }
     }
     false
+}
+
+fn new_report(runner: &str) -> TestReport {
+    TestReport {
+        runner: runner.to_owned(),
+        ..TestReport::default()
+    }
+}
+
+fn count_items<T>(items: &[T]) -> u32 {
+    u32::try_from(items.len()).unwrap_or(u32::MAX)
+}
+
+/// Parses the number of a group; 0 for a group without a match.
+fn parse_group(sum: &Captures<'_>, group: usize) -> u32 {
+    sum.get(group).map_or(0, |found| parse_number(found.as_str()))
 }
 
 /// Parses a number. A number that does not fit becomes the largest one.

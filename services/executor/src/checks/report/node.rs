@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, parse_number};
+use super::{SEPARATOR, TitleStack, count_items, failed_test, first_message_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static COUNT: LazyPattern = LazyPattern::new(r"^(?:#|ℹ) (tests|pass|fail|cancelled|skipped|todo) (\d+)$");
@@ -18,10 +18,7 @@ static FILE: LazyPattern = LazyPattern::new(r"\.[cm]?[jt]sx?$");
 const FAILURES: &str = "✖ failing tests:";
 
 pub(super) fn parse_node(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "node".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("node");
     if !has_node_counts(output) {
         return None;
     }
@@ -176,9 +173,8 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
         });
         report.failing.push(failed_test(id, words));
     }
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    let is_named = count(report.passing.len()) >= report.passed
-        && count(report.failing.len()).saturating_add(unloaded) >= report.failed;
+    let is_named = count_items(&report.passing) >= report.passed
+        && count_items(&report.failing).saturating_add(unloaded) >= report.failed;
     // Node counts a test with subtests, but not a suite. Only the counts distinguish them.
     for group in listed.iter().filter(|test| test.ends_group && !is_named) {
         let is_known = report.failing.iter().any(|test| test.id == group.id);

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern =
@@ -21,10 +21,7 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
     if !DURATION.is_match(output) {
         return None;
     }
-    let mut report = TestReport {
-        runner: "pest".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("pest");
     for count in COUNT.all(sum) {
         let number = parse_number(&count[1]);
         match &count[2] {

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static OK: LazyPattern = LazyPattern::new(r"^OK \((\d+) tests?, \d+ assertions?\)$");
@@ -13,10 +13,7 @@ const NONE: &str = "No tests executed!";
 
 pub(super) fn parse_phpunit(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let mut report = TestReport {
-        runner: "phpunit".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("phpunit");
     if let Some(passed) = lines.iter().rev().find_map(|line| OK.first(line)) {
         report.passed = parse_number(passed);
         return Some(report);

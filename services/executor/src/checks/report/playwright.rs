@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static STARTED: LazyPattern = LazyPattern::new(r"(?m)^Running \d+ tests? using \d+ workers?");
@@ -21,12 +21,9 @@ pub(super) fn parse_playwright(output: &str) -> Option<TestReport> {
     if !has_started && !UNLOADED.is_match(output) {
         return None;
     }
-    let mut report = TestReport {
-        runner: "playwright".to_owned(),
-        // Files that cannot be loaded leave no test, so their errors are the only trace.
-        collection_error: UNLOADED.is_match(output) && output.matches("Error: ").count() > 1,
-        ..TestReport::default()
-    };
+    let mut report = new_report("playwright");
+    // Files that cannot be loaded leave no test, so their errors are the only trace.
+    report.collection_error = UNLOADED.is_match(output) && output.matches("Error: ").count() > 1;
     for sum in output.lines().filter_map(|line| COUNT.captures(line)) {
         let count = parse_number(&sum[1]);
         match &sum[2] {

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, parse_number};
+use super::{failed_test, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 /// Sum line, such as `==== 1 failed, 2 passed in 0.12s ====`, with or without the `=`.
@@ -20,10 +20,7 @@ static STOPPED: LazyPattern = LazyPattern::new(
 
 pub(super) fn parse_pytest(output: &str) -> Option<TestReport> {
     let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
-    let mut report = TestReport {
-        runner: "pytest".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("pytest");
     let Some(summary) = summary else {
         // A broken `conftest.py` stops pytest before it prints a sum.
         report.collection_error = output.contains("ImportError while loading conftest");

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_number};
+use super::{failed_test, first_message_lines, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -16,7 +16,7 @@ static HEADING: LazyPattern = LazyPattern::new(r"^  \d+\) (.+)$");
 pub(super) fn parse_rspec(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let summary = lines.iter().rev().find_map(|line| SUMMARY.captures(line))?;
-    let count = |group| summary.get(group).map_or(0, |found| parse_number(found.as_str()));
+    let count = |group| parse_group(&summary, group);
     let (all, bad, pending) = (count(1), count(2), count(3));
     let mut report = TestReport {
         runner: "rspec".to_owned(),

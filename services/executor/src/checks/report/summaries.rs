@@ -3,7 +3,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, parse_number};
+use super::{count_items, failed_test, new_report, parse_group, parse_number};
 use crate::pattern::LazyPattern;
 
 static PROVE: LazyPattern =
@@ -26,13 +26,6 @@ static DART_FAILED: LazyPattern = LazyPattern::new(r"^\d+:\d+ \+\d+(?: ~\d+)? -\
 pub(super) fn parse_summaries(output: &str) -> Option<TestReport> {
     let found = [read_prove, read_sbt, read_bazel, read_dart];
     found.into_iter().find_map(|read| read(output))
-}
-
-fn new_report(runner: &str) -> TestReport {
-    TestReport {
-        runner: runner.to_owned(),
-        ..TestReport::default()
-    }
 }
 
 fn read_prove(output: &str) -> Option<TestReport> {
@@ -61,7 +54,7 @@ fn read_sbt(output: &str) -> Option<TestReport> {
     let mut report = new_report("sbt");
     let mut sums = 0;
     for sum in SBT.all(output) {
-        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+        let count = |group| parse_group(&sum, group);
         sums += 1;
         report.failed = report.failed.saturating_add(count(2)).saturating_add(count(3));
         report.passed = report.passed.saturating_add(count(4));
@@ -86,16 +79,15 @@ fn read_bazel(output: &str) -> Option<TestReport> {
             what => report.failing.push(failed_test(id, what)),
         }
     }
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-    report.passed = count(report.passing.len());
-    report.failed = count(report.failing.len());
-    report.skipped = count(report.skipping.len());
+    report.passed = count_items(&report.passing);
+    report.failed = count_items(&report.failing);
+    report.skipped = count_items(&report.skipping);
     Some(report)
 }
 
 fn read_dart(output: &str) -> Option<TestReport> {
     let sum = output.lines().rev().find_map(|line| DART.captures(line))?;
-    let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+    let count = |group| parse_group(&sum, group);
     let mut report = new_report("dart");
     (report.passed, report.skipped, report.failed) = (count(1), count(2), count(3));
     for name in output.lines().filter_map(|line| DART_FAILED.first(line)) {

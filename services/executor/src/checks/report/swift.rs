@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, parse_number};
+use super::{count_items, failed_test, new_report, parse_group, parse_number};
 use crate::pattern::LazyPattern;
 
 /// Sum line. Each suite prints one; the last one covers all.
@@ -22,14 +22,11 @@ static UNCOMPILED: LazyPattern =
 static BUILDING: LazyPattern = LazyPattern::new(r"(?m)^Building for (?:debugging|testing)|^\[\d+/\d+\] ");
 
 pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
-    let mut report = TestReport {
-        runner: "swift".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("swift");
     let lines: Vec<&str> = output.lines().collect();
     let sum = lines.iter().rev().find_map(|line| EXECUTED.captures(line));
     if let Some(sum) = &sum {
-        let count = |group| sum.get(group).map_or(0, |found| parse_number(found.as_str()));
+        let count = |group| parse_group(sum, group);
         report.skipped = count(2);
         // `XCTest` counts failures, not failing tests: a test with two failures counts twice. The named tests
         // replace this figure below.
@@ -54,9 +51,8 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
             }
         }
     }
-    let count = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
     if !xctest.passing.is_empty() || !xctest.failing.is_empty() {
-        (report.passed, report.failed) = (count(xctest.passing.len()), count(xctest.failing.len()));
+        (report.passed, report.failed) = (count_items(&xctest.passing), count_items(&xctest.failing));
     }
     (report.passing, report.failing, report.skipping) = (xctest.passing, xctest.failing, xctest.skipping);
     let run = lines.iter().rev().find_map(|line| RUN.first(line));

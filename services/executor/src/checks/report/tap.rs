@@ -3,7 +3,7 @@
 
 use domain::check::TestReport;
 
-use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, measure_indentation, node};
+use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, measure_indentation, new_report, node};
 use crate::pattern::LazyPattern;
 
 static VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+\s*$");
@@ -46,10 +46,7 @@ pub(super) fn parse_tap(output: &str) -> Option<TestReport> {
     if !is_tap || (top_level == 0 && !VERSION.is_match(output)) || node::has_node_counts(output) {
         return None;
     }
-    let mut report = TestReport {
-        runner: "tap".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("tap");
     count_points(&lines, &mut report);
     // A stream that ends before its plan is fulfilled was interrupted.
     let planned: u32 = plans.iter().fold(0, |sum, plan| sum.saturating_add(*plan));

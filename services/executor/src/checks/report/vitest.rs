@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{TitleStack, failed_test, first_message_lines, measure_indentation, parse_number};
+use super::{TitleStack, failed_test, first_message_lines, measure_indentation, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 /// Sum line, such as `      Tests  1 failed | 2 passed (3)`.
@@ -24,10 +24,7 @@ pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
         return None;
     }
     let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
-    let mut report = TestReport {
-        runner: "vitest".to_owned(),
-        ..TestReport::default()
-    };
+    let mut report = new_report("vitest");
     for count in COUNT.all(summary.unwrap_or_default()) {
         let number = parse_number(&count[1]);
         match &count[2] {
