@@ -62,7 +62,7 @@ pub use single_commit::SingleCommitRepository;
 pub use step_fetch::{StepProgress, StepTarget};
 pub use transport::{
     FetchedBranches, GitCredentials, GitTransport, REPORTED_COMMIT, RefusedBranch, WANTED_BRANCH,
-    WANTED_COMMIT, find_conflicting_branch,
+    WANTED_COMMIT, find_conflicting_branch, run_blocking_task,
 };
 pub use unusable::is_about_unusable_repository;
 pub use version::{OLDEST_GIT, UnusableGit, check_git_version};

@@ -469,7 +469,10 @@ pub fn find_conflicting_branch<'a>(
 }
 
 /// Runs blocking work outside of the runtime's threads.
-pub(crate) async fn run_blocking_task<T: Send + 'static>(
+///
+/// # Errors
+/// Those of the work; [`Error::Failed`] when it panics.
+pub async fn run_blocking_task<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(work)

@@ -9,7 +9,10 @@ use std::{
 
 use bootstrap::{tls::TlsClient, trace};
 use domain::{CommitId, RepositoryName};
-use git::{BareRepository, DiskFloor, FetchSettings, FetchWatch, GitCredentials, GitTransport, MirrorFolder};
+use git::{
+    BareRepository, DiskFloor, FetchSettings, FetchWatch, GitCredentials, GitTransport, MirrorFolder,
+    run_blocking_task,
+};
 use secrecy::SecretString;
 use tracing::Instrument as _;
 
@@ -153,7 +156,7 @@ async fn find_current_head(wanted: &WantedBase, path: &Path) -> Result<Option<Co
         return Ok(None);
     }
     let (mirror, branch) = (path.to_owned(), wanted.base_branch.clone());
-    let known = run_git_blocking(move || {
+    let known = run_blocking_task(move || {
         let mirror = BareRepository::open(&mirror)?;
         let head = mirror.branch_head(&branch)?;
         let head = head.filter(|head| mirror.contains(head));
@@ -223,7 +226,7 @@ async fn fetch_once(
         Some(base) => Err(missing(format!("commit {}", base.short()))),
         None => {
             let (path, branch) = (path.to_owned(), wanted.base_branch.clone());
-            let head = run_git_blocking(move || BareRepository::open(&path)?.branch_head(&branch)).await?;
+            let head = run_blocking_task(move || BareRepository::open(&path)?.branch_head(&branch)).await?;
             head.ok_or_else(|| missing(format!("branch {}", wanted.base_branch)))
         }
     }
@@ -253,7 +256,7 @@ async fn require_reported_commit(
 
 async fn prepare_mirror(path: &Path, is_clean: bool) -> Result<(), git::Error> {
     let path = path.to_owned();
-    run_git_blocking(move || {
+    run_blocking_task(move || {
         let made = if is_clean {
             BareRepository::init_bare(&path)
         } else {
@@ -267,13 +270,13 @@ async fn prepare_mirror(path: &Path, is_clean: bool) -> Result<(), git::Error> {
 
 async fn contains_commit(path: &Path, commit: &CommitId) -> Result<bool, git::Error> {
     let (path, commit) = (path.to_owned(), commit.clone());
-    run_git_blocking(move || Ok(BareRepository::open(&path)?.contains(&commit))).await
+    run_blocking_task(move || Ok(BareRepository::open(&path)?.contains(&commit))).await
 }
 
 /// Returns true if the commits between a base and its base branch are complete, so that their common ancestor is known.
 async fn has_history(path: &Path, base: &CommitId, base_branch: &str) -> Result<bool, git::Error> {
     let (path, base, branch) = (path.to_owned(), base.clone(), base_branch.to_owned());
-    run_git_blocking(move || {
+    run_blocking_task(move || {
         let mirror = BareRepository::open(&path)?;
         let Some(head) = mirror.branch_head(&branch)? else {
             return Ok(true);
@@ -285,12 +288,4 @@ async fn has_history(path: &Path, base: &CommitId, base_branch: &str) -> Result<
         }
     })
     .await
-}
-
-async fn run_git_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
-) -> Result<T, git::Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| git::Error::Failed(error.into()))?
 }

@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{CommitId, cause::format_error_chain};
-use git::{BareRepository, LfsOid, LfsOmission, LfsPointer, LfsStore};
+use git::{BareRepository, LfsOid, LfsOmission, LfsPointer, LfsStore, run_blocking_task};
 
 use super::connection::{GateAddress, GateConnection, GateFailure};
 use crate::{lfs_contents::LfsContents, mirror::MirrorPath};
@@ -62,7 +62,7 @@ pub(crate) async fn fetch_contents(
         left_out.extend(Box::pin(download(store, mirror, connection, wanted)).await?);
     }
     let store = Arc::clone(store);
-    run_blocking(move || {
+    run_blocking_task(move || {
         let evicted = store.evict();
         if evicted.contents > 0 {
             tracing::info!(
@@ -86,7 +86,7 @@ async fn download(
     let mut failures = 0;
     for (pointer, commit) in wanted {
         let (keeper, place, known) = (Arc::clone(store), Arc::clone(mirror), pointer.clone());
-        let receipt = run_blocking(move || match keeper.find(&place, &known) {
+        let receipt = run_blocking_task(move || match keeper.find(&place, &known) {
             Some(_) => Ok(None),
             None => Ok(Some(keeper.receive(&place, &known)?)),
         });
@@ -97,7 +97,7 @@ async fn download(
                 let received = connection.receive(&commit, &pointer.oid, receipt);
                 let received = failpoint::around("executor.lfs.fetch", Box::pin(received)).await;
                 let finished = match received {
-                    Ok(receipt) => run_blocking(move || Ok(receipt.finish()))
+                    Ok(receipt) => run_blocking_task(move || Ok(receipt.finish()))
                         .await?
                         .map_err(GateFailure::from),
                     Err(failure) => Err(failure),
@@ -128,18 +128,10 @@ async fn list_pointers(
     reason: &str,
 ) -> Result<Vec<LfsOmission>, git::Error> {
     let (mirror, commit) = (Arc::clone(mirror), commit.clone());
-    let files = run_blocking(move || BareRepository::open(&mirror)?.lfs_files(&commit)).await?;
+    let files = run_blocking_task(move || BareRepository::open(&mirror)?.lfs_files(&commit)).await?;
     let leave_out = |pointer| LfsOmission {
         pointer,
         reason: reason.to_owned(),
     };
     Ok(files.into_iter().map(|file| leave_out(file.pointer)).collect())
-}
-
-async fn run_blocking<T: Send + 'static>(
-    work: impl FnOnce() -> Result<T, git::Error> + Send + 'static,
-) -> Result<T, git::Error> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|error| git::Error::Failed(error.into()))?
 }
