@@ -25,7 +25,7 @@ use crate::{
         server,
     },
     setup::cache,
-    store::DiskStore,
+    store::{DiskStore, DiskStoreLimits},
     telemetry,
     workspace::KeepLimits,
 };
@@ -79,8 +79,6 @@ impl ServiceApp for ExecutorApp {
             .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
             .without(&settings.without)
             .with_room(settings.slots);
-        // This process copies results of setup, but with a runner the worktree belongs to another user.
-        let setup_cache_mib = sandbox.runner().map_or(settings.setup_cache_mib, |_| 0);
         let (level, probe) = (sandbox.level(), sandbox.probe());
         sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
         if !settings.allow_unlimited_processes {
@@ -101,16 +99,20 @@ impl ServiceApp for ExecutorApp {
                 "without namespaces only the pod's network policy keeps commands from the network"
             );
         }
-        // With a runner no checkout can be prepared, because the runner creates every worktree.
-        let checkouts = sandbox.runner().map_or(settings.slots as usize, |_| 0);
-        let floor = git::DiskFloor(settings.disk_floor_mib << 20);
-        let store = DiskStore::new(
-            &data_dir,
-            checkouts,
-            (setup_cache_mib << 20, settings.lfs_cache_mib << 20),
-            settings.index,
-            (floor, fetches),
-        );
+        let has_runner = sandbox.runner().is_some();
+        let limits = DiskStoreLimits {
+            // A runner creates every worktree, so no checkout can be prepared.
+            checkouts: if has_runner { 0 } else { settings.slots as usize },
+            // This process copies results of setup, but with a runner the worktree belongs to another user.
+            setup_bytes: if has_runner {
+                0
+            } else {
+                settings.setup_cache_mib << 20
+            },
+            lfs_bytes: settings.lfs_cache_mib << 20,
+            floor: git::DiskFloor(settings.disk_floor_mib << 20),
+        };
+        let store = DiskStore::new(&data_dir, limits, settings.index, fetches);
         let keep = KeepLimits {
             pack_bytes: settings.snapshot_mib << 20,
             git_bytes: (sandbox.limits().disk_mib << 20) / GIT_SHARE,

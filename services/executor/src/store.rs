@@ -28,21 +28,30 @@ pub(crate) struct DiskStore {
     folder: PathBuf,
 }
 
+/// Limits of the stores.
+pub(crate) struct DiskStoreLimits {
+    /// Number of prepared checkouts.
+    pub(crate) checkouts: usize,
+    /// Size of all setup results.
+    pub(crate) setup_bytes: u64,
+    /// Size of all contents of Git LFS that no workspace uses.
+    pub(crate) lfs_bytes: u64,
+    pub(crate) floor: DiskFloor,
+}
+
 impl DiskStore {
-    /// Creates the stores, with at most `checkouts` prepared checkouts, `setup_bytes` of setup results, and `lfs_bytes` of
-    /// unused contents of Git LFS.
     pub(crate) fn new(
         data_dir: &Path,
-        checkouts: usize,
-        (setup_bytes, lfs_bytes): (u64, u64),
+        limits: DiskStoreLimits,
         has_index: bool,
-        (floor, fetches): (DiskFloor, FetchSettings),
+        fetches: FetchSettings,
     ) -> Self {
+        let floor = limits.floor;
         Self {
             mirrors: MirrorStore::new(data_dir.join("mirrors"), fetches),
-            lfs: Arc::new(LfsStore::new(data_dir.join("mirrors"), lfs_bytes)),
-            pool: CheckoutPool::new(data_dir.join("ready"), checkouts),
-            setups: SetupCache::new(data_dir, setup_bytes, floor),
+            lfs: Arc::new(LfsStore::new(data_dir.join("mirrors"), limits.lfs_bytes)),
+            pool: CheckoutPool::new(data_dir.join("ready"), limits.checkouts),
+            setups: SetupCache::new(data_dir, limits.setup_bytes, floor),
             indexes: IndexRegistry::new(has_index, floor),
             floor,
             folder: data_dir.to_owned(),
