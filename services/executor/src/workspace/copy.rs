@@ -66,6 +66,17 @@ pub(crate) struct FileAmount {
     pub(crate) bytes: u64,
 }
 
+/// Entry of a folder to copy.
+#[derive(Clone, Copy)]
+struct CopyEntry<'e> {
+    from: &'e OwnedFd,
+    to: &'e OwnedFd,
+    name: &'e OsStr,
+    path: &'e Path,
+    /// True below a folder that existed, so that the entry is a topmost one.
+    is_noted: bool,
+}
+
 /// Copy of all files in a folder except known ones.
 pub(super) struct FolderCopy<'a> {
     pub(super) known: &'a KnownFiles,
@@ -116,15 +127,22 @@ impl<'a> FolderCopy<'a> {
                 continue;
             }
             let path = path.join(name);
+            let item = CopyEntry {
+                from,
+                to,
+                name,
+                path: &path,
+                is_noted,
+            };
             let stat = statat(from, name, AtFlags::SYMLINK_NOFOLLOW)?;
             match FileType::from_raw_mode(stat.st_mode) {
-                FileType::Directory => self.inner(from, to, name, &path, is_noted, depth)?,
+                FileType::Directory => self.inner(item, depth)?,
                 FileType::RegularFile | FileType::Symlink if self.known.files.contains(&path) => {
                     self.left_out.files += 1;
                     self.left_out.bytes += u64::try_from(stat.st_size).unwrap_or_default();
                 }
-                FileType::RegularFile => self.file(from, to, name, &path, is_noted)?,
-                FileType::Symlink => self.link(from, to, name, &path, is_noted)?,
+                FileType::RegularFile => self.file(item)?,
+                FileType::Symlink => self.link(item)?,
                 FileType::Fifo
                 | FileType::Socket
                 | FileType::CharacterDevice
@@ -135,28 +153,21 @@ impl<'a> FolderCopy<'a> {
         Ok(())
     }
 
-    fn inner(
-        &mut self,
-        from: &OwnedFd,
-        to: &OwnedFd,
-        name: &OsStr,
-        path: &Path,
-        is_noted: bool,
-        depth: usize,
-    ) -> io::Result<()> {
-        let inner_from = openat2(from, name, FOLDER, Mode::empty(), PLAIN)?;
+    fn inner(&mut self, item: CopyEntry<'_>, depth: usize) -> io::Result<()> {
+        let CopyEntry { to, name, path, .. } = item;
+        let inner_from = openat2(item.from, name, FOLDER, Mode::empty(), PLAIN)?;
         // Private and writable until its content is copied; `copy_attributes` sets the final mode.
         let is_new = match mkdirat(to, name, Mode::from_raw_mode(0o700)) {
             Ok(()) => true,
             Err(Errno::EXIST) => false,
             Err(error) => return Err(error.into()),
         };
-        if is_new && is_noted {
-            self.made.push(path.to_owned());
+        if is_new {
+            self.note(item);
         }
         let inner_to = openat2(to, name, FOLDER, Mode::empty(), PLAIN)?;
         let before = self.copied.files;
-        self.folder(&inner_from, &inner_to, path, is_noted && !is_new, depth + 1)?;
+        self.folder(&inner_from, &inner_to, path, item.is_noted && !is_new, depth + 1)?;
         // A new folder with known files only is not a result of setup, so it is removed.
         if is_new && self.copied.files == before && self.known.folders.contains(path) {
             // The error is ignored: a folder that contains empty folders is kept.
@@ -167,14 +178,8 @@ impl<'a> FolderCopy<'a> {
         Ok(())
     }
 
-    fn file(
-        &mut self,
-        from: &OwnedFd,
-        to: &OwnedFd,
-        name: &OsStr,
-        path: &Path,
-        is_noted: bool,
-    ) -> io::Result<()> {
+    fn file(&mut self, item: CopyEntry<'_>) -> io::Result<()> {
+        let CopyEntry { from, to, name, .. } = item;
         // `O_NONBLOCK`, because a command could replace the file by a pipe in the meantime.
         let flags = OFlags::RDONLY | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOFOLLOW;
         let source = File::from(openat2(from, name, flags, Mode::empty(), PLAIN)?);
@@ -183,9 +188,7 @@ impl<'a> FolderCopy<'a> {
         self.count(size)?;
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL | OFlags::CLOEXEC;
         let target = File::from(openat2(to, name, flags, Mode::from_raw_mode(0o600), PLAIN)?);
-        if is_noted {
-            self.made.push(path.to_owned());
-        }
+        self.note(item);
         // Shares blocks where the file system supports it. A hard link is impossible: a later write would
         // change the original.
         if rustix::fs::ioctl_ficlone(&target, &source).is_err() {
@@ -194,21 +197,19 @@ impl<'a> FolderCopy<'a> {
         copy_attributes(&target, &source)
     }
 
-    fn link(
-        &mut self,
-        from: &OwnedFd,
-        to: &OwnedFd,
-        name: &OsStr,
-        path: &Path,
-        is_noted: bool,
-    ) -> io::Result<()> {
-        let target = rustix::fs::readlinkat(from, name, Vec::new())?;
+    fn link(&mut self, item: CopyEntry<'_>) -> io::Result<()> {
+        let target = rustix::fs::readlinkat(item.from, item.name, Vec::new())?;
         self.count(target.as_bytes().len() as u64)?;
-        rustix::fs::symlinkat(&target, to, name)?;
-        if is_noted {
-            self.made.push(path.to_owned());
-        }
+        rustix::fs::symlinkat(&target, item.to, item.name)?;
+        self.note(item);
         Ok(())
+    }
+
+    /// Records a created path if it is a topmost one.
+    fn note(&mut self, item: CopyEntry<'_>) {
+        if item.is_noted {
+            self.made.push(item.path.to_owned());
+        }
     }
 
     fn count(&mut self, bytes: u64) -> io::Result<()> {
