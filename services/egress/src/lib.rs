@@ -10,7 +10,6 @@ mod config;
 mod connection;
 mod exchange;
 mod forward;
-mod hello;
 mod mirror;
 mod problem;
 mod proxy;

@@ -5,6 +5,7 @@ use std::{io, time::Duration};
 use domain::cause::format_error_chain;
 use hyper::upgrade::OnUpgrade;
 use hyper_util::rt::TokioIo;
+use rustls::server::Acceptor;
 use tokio::{
     io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
@@ -12,13 +13,16 @@ use tokio::{
 
 use crate::{
     exchange::MeteredExchange,
-    hello,
     problem::{EgressProblem, RefusalReason},
     request_decision::RequestTarget,
     resolve::{CheckedResolver, ResolveError},
 };
 
 const CHUNK: usize = 16 * 1024;
+/// Longest `ClientHello`, in bytes. With post-quantum keys one has about 2 KiB.
+const MAX_HELLO: usize = 32 * 1024;
+/// Bytes of a `ClientHello` that are read at a time.
+const HELLO_CHUNK: usize = 4096;
 
 /// Connects to the first address that answers. The name is resolved once, and only the checked addresses are dialed.
 ///
@@ -94,7 +98,7 @@ async fn pass_bytes(
     hello_limit: Duration,
 ) -> io::Result<()> {
     // The host receives no byte before its name is verified in the `ClientHello`.
-    let hello = hello::read_client_hello(&mut client, host, hello_limit).await;
+    let hello = read_client_hello(&mut client, host, hello_limit).await;
     let hello = hello.map_err(|reason| exchange.refuse(reason))?;
     exchange.send_chunk(hello.len())?;
     upstream.write_all(&hello).await?;
@@ -103,6 +107,48 @@ async fn pass_bytes(
     let sent = pump_direction(from_client, to_upstream, |bytes| exchange.send_chunk(bytes));
     let received = pump_direction(from_upstream, to_client, |bytes| exchange.receive_chunk(bytes));
     tokio::try_join!(sent, received).map(|_| ())
+}
+
+/// Reads until the `ClientHello` is complete, and returns every byte that was read.
+///
+/// # Errors
+/// [`RefusalReason::NotTls`] unless a `ClientHello` of at most 32 KiB arrives within the limit. [`RefusalReason::OtherName`] if it
+/// names another host or none.
+async fn read_client_hello(
+    client: &mut (impl AsyncRead + Unpin),
+    host: &str,
+    limit: Duration,
+) -> Result<Vec<u8>, RefusalReason> {
+    let reading = tokio::time::timeout(limit, read_whole_hello(client));
+    let (bytes, name) = reading.await.map_err(|_| RefusalReason::NotTls)??;
+    match name {
+        Some(name) if name.eq_ignore_ascii_case(host) => Ok(bytes),
+        Some(_) | None => Err(RefusalReason::OtherName),
+    }
+}
+
+/// Reads a whole `ClientHello`. Returns all bytes, with the server that it names.
+async fn read_whole_hello(
+    client: &mut (impl AsyncRead + Unpin),
+) -> Result<(Vec<u8>, Option<String>), RefusalReason> {
+    let (mut hello, mut bytes) = (Acceptor::default(), Vec::new());
+    while bytes.len() < MAX_HELLO {
+        let mut chunk = [0; HELLO_CHUNK];
+        let count = client.read(&mut chunk).await.map_err(|_| RefusalReason::NotTls)?;
+        if count == 0 {
+            break;
+        }
+        let mut rest = &chunk[..count];
+        bytes.extend_from_slice(rest);
+        while !rest.is_empty() {
+            hello.read_tls(&mut rest).map_err(|_| RefusalReason::NotTls)?;
+            if let Some(accepted) = hello.accept().map_err(|_| RefusalReason::NotTls)? {
+                let name = accepted.client_hello().server_name().map(str::to_owned);
+                return Ok((bytes, name));
+            }
+        }
+    }
+    Err(RefusalReason::NotTls)
 }
 
 /// Copies one direction, and passes the end of the input on as the end of the output.
