@@ -5,8 +5,7 @@ use std::{error::Error, io, sync::Arc, time::Duration};
 use axum::{
     body::Body,
     http::{
-        HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, Uri, header, request::Parts,
-        uri::Authority,
+        HeaderMap, HeaderName, Method, Response, StatusCode, Uri, header, request::Parts, uri::Authority,
     },
 };
 use bytes::Bytes;
@@ -23,7 +22,7 @@ use crate::{
     problem::{EgressProblem, RefusalReason},
     request_decision::RequestTarget,
     resolve::ResolveError,
-    rewrite::{AddressRewriter, MAX_TEXT, content_length, is_text},
+    rewrite::{AddressRewriter, MAX_TEXT, content_length, filter_headers, is_text},
 };
 
 // Memory for rewritten texts of all sessions, in MiB. Four texts of the largest size fit.
@@ -342,16 +341,9 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
         .flat_map(|value| value.split(','))
         .filter_map(|name| name.trim().parse().ok())
         .collect();
-    let stays = |name: &HeaderName| !HOP_BY_HOP.contains(&name.as_str()) && !named.contains(name);
-    let kept = headers.iter().filter(|(name, _)| stays(name));
-    // A header can have several values. `collect` would keep only the last one.
-    kept.fold(
-        HeaderMap::new(),
-        |mut all, (name, value): (&HeaderName, &HeaderValue)| {
-            all.append(name.clone(), value.clone());
-            all
-        },
-    )
+    filter_headers(headers, |name| {
+        !HOP_BY_HOP.contains(&name.as_str()) && !named.contains(name)
+    })
 }
 
 fn build_response(status: StatusCode, headers: HeaderMap, body: Body) -> Response<Body> {
@@ -363,6 +355,8 @@ fn build_response(status: StatusCode, headers: HeaderMap, body: Body) -> Respons
 
 #[cfg(test)]
 mod tests {
+    use axum::http::HeaderValue;
+
     use super::*;
 
     #[test]

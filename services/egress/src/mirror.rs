@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::http::{HeaderMap, HeaderValue, header};
 use bootstrap::settings::TextList;
 use domain::RepositoryName;
 use percent_encoding::percent_decode_str;
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use url::{Host, Url};
 use webproxy::AddressRule;
 
-use crate::rewrite::AddressRewriter;
+use crate::rewrite::{AddressRewriter, filter_headers};
 
 /// Response headers of a registry that package managers read.
 const ANSWER_HEADERS: [&str; 23] = [
@@ -196,12 +196,7 @@ pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
         header::RANGE,
         header::USER_AGENT,
     ];
-    let mut kept = HeaderMap::new();
-    for name in passed {
-        for value in headers.get_all(&name) {
-            kept.append(name.clone(), value.clone());
-        }
-    }
+    let mut kept = filter_headers(headers, |name| passed.contains(name));
     // Compressed bodies could not be rewritten.
     kept.insert(header::ACCEPT_ENCODING, HeaderValue::from_static("identity"));
     kept
@@ -210,12 +205,7 @@ pub(crate) fn request_headers(headers: &HeaderMap) -> HeaderMap {
 /// Selects the response headers for the client. Any other header may be a credential that the proxy's own one earned,
 /// such as a session or a token for the next request.
 pub(crate) fn answer_headers(headers: &HeaderMap) -> HeaderMap {
-    let is_passed = |name: &HeaderName| ANSWER_HEADERS.contains(&name.as_str());
-    let mut kept = HeaderMap::new();
-    for (name, value) in headers.iter().filter(|(name, _)| is_passed(name)) {
-        kept.append(name.clone(), value.clone());
-    }
-    kept
+    filter_headers(headers, |name| ANSWER_HEADERS.contains(&name.as_str()))
 }
 
 fn parse_base_url(text: &str, rule: &AddressRule) -> Result<Url, String> {

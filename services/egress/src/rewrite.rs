@@ -1,6 +1,6 @@
 //! Replacement of a registry's own addresses in its responses by the mirror's.
 
-use axum::http::{HeaderMap, header};
+use axum::http::{HeaderMap, HeaderName, header};
 use bytes::Bytes;
 
 /// Largest text that is rewritten, in bytes. A larger one passes unchanged.
@@ -147,7 +147,7 @@ impl Iterator for RewrittenText {
 
 /// Returns true if a body may contain addresses of its registry: complete text or JSON without a content encoding.
 pub(crate) fn is_text(headers: &HeaderMap) -> bool {
-    let of = |name: header::HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    let of = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let is_plain =
         of(header::CONTENT_ENCODING).is_none_or(|encoding| encoding.eq_ignore_ascii_case("identity"));
     let kind = of(header::CONTENT_TYPE).unwrap_or_default().to_ascii_lowercase();
@@ -155,6 +155,16 @@ pub(crate) fn is_text(headers: &HeaderMap) -> bool {
     let is_text = kind.starts_with("text/") || kind == "application/json" || kind.ends_with("+json");
     let is_short = content_length(headers).is_none_or(|length| length <= MAX_TEXT as u64);
     is_plain && is_text && is_short
+}
+
+/// Returns the headers whose name is kept, with all of their values.
+pub(crate) fn filter_headers(headers: &HeaderMap, is_kept: impl Fn(&HeaderName) -> bool) -> HeaderMap {
+    let mut kept = HeaderMap::new();
+    // `collect` would keep only the last one of several values.
+    for (name, value) in headers.iter().filter(|(name, _)| is_kept(name)) {
+        kept.append(name.clone(), value.clone());
+    }
+    kept
 }
 
 /// Returns the announced length of a body, in bytes.
