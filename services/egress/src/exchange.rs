@@ -21,7 +21,7 @@ use crate::{
 /// The run at the other end of a session, with its slot.
 pub(crate) struct SessionCaller {
     pub(crate) grant: Grant,
-    pub(crate) seat: SessionSlot,
+    pub(crate) slot: SessionSlot,
 }
 
 impl SessionCaller {
@@ -31,7 +31,7 @@ impl SessionCaller {
         let reason = refusal.reason.label();
         tracing::info!(%run, %repository, host = refusal.what, reason, "egress refused");
         count_refusal(reason);
-        self.seat.run.note(refusal);
+        self.slot.run.note(refusal);
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) struct MeteredExchange {
 impl MeteredExchange {
     /// Returns the run's memory for rewritten texts; one permit is one MiB.
     pub(crate) fn texts(&self) -> &Arc<Semaphore> {
-        &self.caller.seat.run.texts
+        &self.caller.slot.run.texts
     }
 
     /// Starts counting at zero. `kind` is `tunnel`, `plain` or `mirror`.
@@ -76,7 +76,7 @@ impl MeteredExchange {
     /// # Errors
     /// [`RefusalReason::SentAll`] when the run's quota is exhausted.
     pub(crate) fn send(&self, bytes: usize) -> Result<(), RefusalReason> {
-        self.caller.seat.run.send(bytes as u64)?;
+        self.caller.slot.run.send(bytes as u64)?;
         self.sent.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -86,7 +86,7 @@ impl MeteredExchange {
     /// # Errors
     /// [`RefusalReason::ReceivedAll`] when the run's quota is exhausted.
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), RefusalReason> {
-        self.caller.seat.run.receive(bytes as u64)?;
+        self.caller.slot.run.receive(bytes as u64)?;
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }

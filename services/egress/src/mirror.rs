@@ -85,7 +85,7 @@ enum MirrorCredential {
 /// Prints the name alone, never the credential.
 impl fmt::Debug for RegistryMirror {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Mirror")
+        f.debug_struct("RegistryMirror")
             .field("name", &self.name)
             .finish_non_exhaustive()
     }
@@ -235,13 +235,13 @@ fn parse_base_url(text: &str, rule: &AddressRule) -> Result<Url, String> {
 }
 
 fn parse_repositories(list: &TextList) -> Result<Vec<String>, String> {
-    let is_pattern = |text: &&String| {
+    let is_wrong = |text: &&String| {
         let sample = text
             .strip_suffix("/*")
             .map_or_else(|| (*text).clone(), |owner| format!("{owner}/x"));
         sample.parse::<RepositoryName>().is_err()
     };
-    match list.iter().find(is_pattern) {
+    match list.iter().find(is_wrong) {
         Some(wrong) => Err(format!(
             "{wrong:?} must be a repository such as acme/shop or acme/*"
         )),

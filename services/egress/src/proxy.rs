@@ -104,8 +104,8 @@ impl EgressProxy {
     /// A refusal if an address is not public, else [`EgressProblem::Unreachable`].
     pub(crate) async fn dial(&self, target: &RequestTarget) -> Result<TcpStream, EgressProblem> {
         let limit = self.limits.connect;
-        let way = (&self.checked, limit);
-        match self.upstream.find_server("https", target, way).await? {
+        let found = self.upstream.find_server("https", target, &self.checked, limit);
+        match found.await? {
             Some(server) => upstream::connect_through(server, target, limit).await,
             None => tunnel::dial_target(&self.checked, target, limit).await,
         }
@@ -117,8 +117,9 @@ impl EgressProxy {
     /// # Errors
     /// A refusal if an address is not public.
     pub(crate) async fn check_plain(&self, target: &RequestTarget) -> Result<(), EgressProblem> {
-        let way = (&self.checked, self.limits.connect);
-        self.upstream.find_server("http", target, way).await.map(|_| ())
+        let limit = self.limits.connect;
+        let found = self.upstream.find_server("http", target, &self.checked, limit);
+        found.await.map(|_| ())
     }
 
     /// Returns the names of the mirrors that a repository may use.

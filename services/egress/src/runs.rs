@@ -219,20 +219,20 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn run_is_forgotten_after_idle_half_hour() {
         let runs = Arc::new(RunTable::new(1, 1));
-        let seat = runs.enter(&build_run_id(1)).unwrap();
-        seat.run.send(MIB).unwrap();
-        seat.run.note(&build_refusal("evil.example:443"));
+        let slot = runs.enter(&build_run_id(1)).unwrap();
+        slot.run.send(MIB).unwrap();
+        slot.run.note(&build_refusal("evil.example:443"));
         tokio::time::advance(FORGOTTEN_AFTER * 2).await;
         assert_eq!(runs.refusals(&build_run_id(1)).len(), 1, "it has a session");
-        drop(seat);
+        drop(slot);
         tokio::time::advance(FORGOTTEN_AFTER / 2).await;
-        let seat = runs.enter(&build_run_id(1)).unwrap();
+        let slot = runs.enter(&build_run_id(1)).unwrap();
         assert_eq!(
-            seat.run.send(1),
+            slot.run.send(1),
             Err(RefusalReason::SentAll(1)),
             "it has one quota"
         );
-        drop(seat);
+        drop(slot);
         tokio::time::advance(FORGOTTEN_AFTER).await;
         assert!(runs.refusals(&build_run_id(1)).is_empty());
         assert!(runs.known.lock().runs.is_empty());
@@ -241,11 +241,11 @@ mod tests {
     #[tokio::test]
     async fn refusals_are_counted_by_run_and_bounded() {
         let runs = Arc::new(RunTable::new(1, 1));
-        let seat = runs.enter(&build_run_id(1)).unwrap();
+        let slot = runs.enter(&build_run_id(1)).unwrap();
         for number in 0..200 {
-            seat.run
+            slot.run
                 .note(&build_refusal(&format!("host-{number}.example:443")));
-            seat.run.note(&build_refusal("host-0.example:443"));
+            slot.run.note(&build_refusal("host-0.example:443"));
         }
         let noted = runs.refusals(&build_run_id(1));
         assert_eq!(noted.len(), MAX_REFUSALS);
@@ -256,27 +256,27 @@ mod tests {
     #[tokio::test]
     async fn sessions_are_limited_and_slots_are_freed() {
         let runs = Arc::new(RunTable::new(1, 1));
-        let mut seats: Vec<SessionSlot> = (0..MAX_RUN_SESSIONS)
+        let mut slots: Vec<SessionSlot> = (0..MAX_RUN_SESSIONS)
             .map(|_| runs.enter(&build_run_id(1)).unwrap())
             .collect();
         assert_eq!(runs.enter(&build_run_id(1)).err(), Some(SessionLimit::Run));
-        seats.pop();
-        seats.push(runs.enter(&build_run_id(1)).unwrap());
+        slots.pop();
+        slots.push(runs.enter(&build_run_id(1)).unwrap());
         let others = MAX_SESSIONS - MAX_RUN_SESSIONS;
-        seats.extend((0..others as u64).map(|number| runs.enter(&build_run_id(2 + number)).unwrap()));
+        slots.extend((0..others as u64).map(|number| runs.enter(&build_run_id(2 + number)).unwrap()));
         assert_eq!(runs.enter(&build_run_id(9999)).err(), Some(SessionLimit::Proxy));
-        seats.clear();
+        slots.clear();
         assert!(runs.enter(&build_run_id(9999)).is_ok());
     }
 
     #[tokio::test]
     async fn bytes_beyond_quota_are_refused_for_good() {
         let runs = Arc::new(RunTable::new(1, 2));
-        let seat = runs.enter(&build_run_id(1)).unwrap();
-        seat.run.send(MIB - 1).unwrap();
-        assert_eq!(seat.run.send(2), Err(RefusalReason::SentAll(1)));
-        assert_eq!(seat.run.send(1), Err(RefusalReason::SentAll(1)));
-        seat.run.receive(2 * MIB).unwrap();
-        assert_eq!(seat.run.receive(1), Err(RefusalReason::ReceivedAll(2)));
+        let slot = runs.enter(&build_run_id(1)).unwrap();
+        slot.run.send(MIB - 1).unwrap();
+        assert_eq!(slot.run.send(2), Err(RefusalReason::SentAll(1)));
+        assert_eq!(slot.run.send(1), Err(RefusalReason::SentAll(1)));
+        slot.run.receive(2 * MIB).unwrap();
+        assert_eq!(slot.run.receive(1), Err(RefusalReason::ReceivedAll(2)));
     }
 }

@@ -144,7 +144,7 @@ impl ProxySession {
 
     /// Refuses a run whose quota is exhausted, before anything is dialed for it.
     fn has_quota(&self, what: &str) -> Result<(), EgressProblem> {
-        let run = &self.caller.seat.run;
+        let run = &self.caller.slot.run;
         // Zero bytes: the question must not use up the quota.
         let has_some = run.send(0).and_then(|()| run.receive(0));
         has_some.map_err(|reason| EgressProblem::refused(what, reason))

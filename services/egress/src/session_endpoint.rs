@@ -45,8 +45,8 @@ async fn open_session(State(proxy): State<Arc<EgressProxy>>, mut request: Reques
             "a session is asked for with Upgrade: journeyman-egress",
         );
     }
-    let seat = match proxy.runs.enter(&grant.run) {
-        Ok(seat) => seat,
+    let slot = match proxy.runs.enter(&grant.run) {
+        Ok(slot) => slot,
         Err(full) => {
             tracing::warn!(
                 run = %grant.run,
@@ -61,7 +61,7 @@ async fn open_session(State(proxy): State<Arc<EgressProxy>>, mut request: Reques
             return text_response(status, &full.to_string());
         }
     };
-    let caller = Arc::new(SessionCaller { grant, seat });
+    let caller = Arc::new(SessionCaller { grant, slot });
     let upgrading = hyper::upgrade::on(&mut request);
     let span = tracing::info_span!(
         "egress session",

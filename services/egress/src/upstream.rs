@@ -65,7 +65,8 @@ impl UpstreamRoutes {
         &self,
         scheme: &str,
         target: &RequestTarget,
-        (checked, limit): (&CheckedResolver, Duration),
+        checked: &CheckedResolver,
+        limit: Duration,
     ) -> Result<Option<&ProxyServer>, EgressProblem> {
         let refused = || EgressProblem::refused(&target.to_string(), RefusalReason::NotPublic);
         if self
