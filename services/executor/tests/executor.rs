@@ -65,8 +65,8 @@ use http_backend::HttpBackend;
 use proto::executor::{
     CallToolRequest, CallToolResponse, CloseWorkspaceRequest, ListToolsRequest, OpenWorkspaceResponse,
     SandboxLevel, SnapshotInfo, SnapshotRef, SnapshotWorkspaceRequest, ToolResult, ToolStatus,
-    WatchStatusRequest, WorkspaceSpec, call_tool_response, executor_service_client::ExecutorServiceClient,
-    open_request, snapshot_workspace_response,
+    WatchStatusRequest, WatchStatusResponse, WorkspaceSpec, call_tool_response,
+    executor_service_client::ExecutorServiceClient, open_request, snapshot_workspace_response,
 };
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
@@ -269,11 +269,24 @@ impl World {
         ))
     }
 
+    /// Opens a workspace with the first fence of its run.
+    async fn open_with(
+        &self,
+        number: u64,
+        change: impl FnOnce(&mut WorkspaceSpec),
+    ) -> (Session, OpenWorkspaceResponse) {
+        let opened = self.try_open(number, RunFence::new(1, 5, 1), change);
+        opened.await.unwrap()
+    }
+
     async fn open(&self, number: u64) -> Session {
-        self.try_open(number, RunFence::new(1, 5, 1), |_| {})
-            .await
-            .unwrap()
-            .0
+        self.open_with(number, |_| {}).await.0
+    }
+
+    async fn watch_status(&self) -> Streaming<WatchStatusResponse> {
+        let request = add_bearer_token(&self.status_token(), WatchStatusRequest {});
+        let watched = self.client.clone().watch_status(request).await;
+        watched.unwrap().into_inner()
     }
 }
 
@@ -426,7 +439,7 @@ async fn wait_until_gone(marker: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn committed_change_restores_in_other_workspace() {
     let world = World::start(4).await;
-    let (session, answer) = world.try_open(1, RunFence::new(1, 5, 1), |_| {}).await.unwrap();
+    let (session, answer) = world.open_with(1, |_| {}).await;
     assert_eq!(
         (answer.existing, answer.instructions.as_str()),
         (false, "Be brief.\n")
@@ -673,14 +686,7 @@ async fn grant_opens_one_workspace_only() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn reopening_workspace_takes_no_slot() {
     let world = World::start(1).await;
-    let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
-    let mut statuses = world
-        .client
-        .clone()
-        .watch_status(request)
-        .await
-        .unwrap()
-        .into_inner();
+    let mut statuses = world.watch_status().await;
     let status = statuses.message().await.unwrap().unwrap();
     assert_eq!((status.free_slots, status.total_slots), (1, 1));
     assert_eq!(
@@ -915,14 +921,7 @@ async fn unknown_tool_is_model_error() {
 async fn stopping_executor_reports_drain_and_finishes() {
     let world = World::start(2).await;
     let session = world.open(1).await;
-    let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
-    let mut statuses = world
-        .client
-        .clone()
-        .watch_status(request)
-        .await
-        .unwrap()
-        .into_inner();
+    let mut statuses = world.watch_status().await;
     statuses.message().await.unwrap();
     let command = json!({ "command": "echo running; sleep 0.5; echo done" });
     let mut stream = session.start("c1", "run_command", &command).await.unwrap();

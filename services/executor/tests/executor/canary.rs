@@ -245,12 +245,12 @@ fn build_search_commands(planted: &Planted) -> Vec<String> {
 async fn attempt_secret_leaks(planted: &Planted, canary: &mut Canary) {
     let world = &planted.world;
     let look = build_search_commands(planted);
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(1, |spec| {
         spec.egress_url = "http://127.0.0.1:1".to_owned();
         spec.egress_grant = canary.value("egress");
         spec.setup = vec![look.join("; "), "false".to_owned()];
     });
-    let (session, answer) = opened.await.unwrap();
+    let (session, answer) = opened.await;
     let setup = answer.setup.clone().unwrap();
     assert!(
         setup.failed && setup.log_tail.contains("No such file") || setup.log_tail.contains("denied"),

@@ -82,8 +82,8 @@ fn count_check_folders(world: &World) -> usize {
 
 async fn with_setup(world: &World, commands: &[&str]) -> Session {
     let setup: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| spec.setup = setup);
-    let (session, answer) = opened.await.unwrap();
+    let opened = world.open_with(1, |spec| spec.setup = setup);
+    let (session, answer) = opened.await;
     assert!(!answer.setup.unwrap().failed);
     session
 }
@@ -462,8 +462,7 @@ async fn wait_until_begun(check: &mut Streaming<RunCheckResponse>) {
 
 /// Opens a workspace whose checks run side by side; `None`, printed, where the machine cannot do that.
 async fn open_for_side_by_side(world: &World, what: &str) -> Option<Session> {
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |_| {}).await.unwrap();
-    let (session, answer) = opened;
+    let (session, answer) = world.open_with(1, |_| {}).await;
     if answer.checks_at_once < 2 {
         println!("{what}: not run, because checks run one after the other here");
         return None;
@@ -594,8 +593,8 @@ impl Session {
 
 async fn open_with_setup(world: &World, number: u64, setup: &str) -> Session {
     let setup = vec![setup.to_owned()];
-    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| spec.setup = setup);
-    opened.await.unwrap().0
+    let opened = world.open_with(number, |spec| spec.setup = setup);
+    opened.await.0
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -656,8 +655,8 @@ async fn influenced_base_result_is_not_kept() {
     assert!(session.known_at_base(&["sleep 600"]).await.is_empty());
     // Anyone may have written a commit that is not on the base branch.
     let beside = setups::commit_beside(&world, &[("README.md", "# Other\n")]);
-    let opened = world.try_open(6, RunFence::new(1, 5, 1), |spec| spec.base_commit = beside);
-    let (session, _) = opened.await.unwrap();
+    let opened = world.open_with(6, |spec| spec.base_commit = beside);
+    let (session, _) = opened.await;
     session.check_base("k1", CLOCK).await;
     assert!(
         session.known_at_base(&[CLOCK]).await.is_empty(),

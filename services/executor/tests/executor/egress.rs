@@ -94,12 +94,12 @@ async fn open_proxied_workspace(
     grant: &str,
     command: &str,
 ) -> (Session, bool, String) {
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(1, |spec| {
         spec.egress_url = proxy.url.clone();
         spec.egress_grant = grant.to_owned();
         spec.setup = vec![command.to_owned()];
     });
-    let (session, answer) = opened.await.unwrap();
+    let (session, answer) = opened.await;
     let setup = answer.setup.unwrap();
     (session, setup.failed, setup.log_tail)
 }
@@ -162,13 +162,13 @@ async fn setup_outside_base_history_has_no_network() {
         let base = setups::commit_base_files(&world, &[("install.sh", &build_ask_script("base"))]);
         let head = setups::commit_beside(&world, &[("install.sh", &build_ask_script("head"))]);
         let foundation = world.base.to_string();
-        let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+        let opened = world.open_with(1, |spec| {
             spec.base_commit = head.clone();
             spec.egress_url = proxy.url.clone();
             spec.egress_grant = GRANT.to_owned();
             spec.setup = vec!["touch prepared && [ ! -e install.sh ] || bash install.sh".to_owned()];
         });
-        let (session, answer) = opened.await.unwrap();
+        let (session, answer) = opened.await;
         let setup = answer.setup.unwrap();
         assert!(
             setup.without_network && setup.prepared_at == foundation,
@@ -250,13 +250,13 @@ async fn setup_never_runs_over_restored_files() {
 
 /// Opens a workspace at a commit, with the proxy as its egress.
 async fn open_at(world: &World, proxy: &Proxy, base: &str, command: &str) -> (Session, bool, String) {
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(1, |spec| {
         spec.base_commit = base.to_owned();
         spec.egress_url = proxy.url.clone();
         spec.egress_grant = GRANT.to_owned();
         spec.setup = vec![command.to_owned()];
     });
-    let (session, answer) = opened.await.unwrap();
+    let (session, answer) = opened.await;
     let setup = answer.setup.unwrap();
     (session, setup.failed, setup.log_tail)
 }

@@ -35,10 +35,8 @@ async fn external_content_is_named_on_open() {
     let base = seed_external_content(&world);
     // The second workspace is created from a prepared checkout.
     for number in 1..=2 {
-        let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
-            spec.base_commit = base.clone()
-        });
-        let (session, answer) = opened.await.unwrap();
+        let opened = world.open_with(number, |spec| spec.base_commit = base.clone());
+        let (session, answer) = opened.await;
         assert_eq!(
             (answer.submodules, answer.lfs_files),
             (vec!["kit".to_owned()], vec!["logo.psd".to_owned()])
@@ -74,8 +72,8 @@ async fn external_content_is_named_on_open() {
 async fn submodule_folder_files_skip_snapshot() {
     let world = World::start(1).await;
     let base = seed_external_content(&world);
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone());
-    let session = opened.await.unwrap().0;
+    let opened = world.open_with(1, |spec| spec.base_commit = base.clone());
+    let session = opened.await.0;
     session
         .shell("c1", "mkdir -p kit/src && echo x > kit/src/x && echo y > y")
         .await;
@@ -137,11 +135,11 @@ fn serve_contents(world: &World, base: &str, contents: &[(&LfsPointer, &[u8])], 
 }
 
 async fn open_with_lfs(world: &World, number: u64, base: &str) -> (Session, OpenWorkspaceResponse) {
-    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(number, |spec| {
         spec.base_commit = base.to_owned();
         spec.lfs = true;
     });
-    opened.await.unwrap()
+    opened.await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

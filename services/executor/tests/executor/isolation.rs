@@ -42,12 +42,7 @@ async fn check_70_reachable_forbidden_address_blocks_readiness() {
         .unwrap();
     assert_eq!(refused.code(), Code::ResourceExhausted, "{refused}");
     // Planners receive the reason, and its end.
-    let token = world.status_token();
-    let mut client = world.client.clone();
-    let watched = client
-        .watch_status(add_bearer_token(&token, WatchStatusRequest {}))
-        .await;
-    let mut statuses = watched.unwrap().into_inner();
+    let mut statuses = world.watch_status().await;
     while statuses.message().await.unwrap().unwrap().unready
         != "commands reach addresses that executor.forbidden_addresses names"
     {}
@@ -66,14 +61,7 @@ async fn check_70_executor_reachability_does_not_count() {
         settings.forbidden_addresses = vec![address.to_string(), "no-such-name.example:4222".to_owned()];
     })
     .await;
-    let token = world.status_token();
-    let mut statuses = world
-        .client
-        .clone()
-        .watch_status(add_bearer_token(&token, WatchStatusRequest {}))
-        .await
-        .unwrap()
-        .into_inner();
+    let mut statuses = world.watch_status().await;
     let status = statuses.message().await.unwrap().unwrap();
     if status.sandbox_level() == SandboxLevel::L1 {
         await_serving_status(&world, ServingStatus::Serving).await;
@@ -101,12 +89,7 @@ async fn check_70_unresolved_names_keep_executor_unready() {
             settings.forbidden_addresses = entries.clone();
         })
         .await;
-        let token = world.status_token();
-        let mut client = world.client.clone();
-        let watched = client
-            .watch_status(add_bearer_token(&token, WatchStatusRequest {}))
-            .await;
-        let mut statuses = watched.unwrap().into_inner();
+        let mut statuses = world.watch_status().await;
         let unready = loop {
             let unready = statuses.message().await.unwrap().unwrap().unready;
             if !unready.contains("is being tried") {

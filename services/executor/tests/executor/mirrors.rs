@@ -10,10 +10,10 @@ const DIGEST_PATH: &str = "/acme/shop.git/digest";
 
 /// Opens a workspace at the current head of the base branch. Returns its base commit.
 async fn open_at_head(world: &World, number: u64) -> (Session, String) {
-    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(number, |spec| {
         spec.base_commit = String::new();
     });
-    let (session, answer) = opened.await.unwrap();
+    let (session, answer) = opened.await;
     (session, answer.base_commit)
 }
 

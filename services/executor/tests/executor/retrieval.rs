@@ -148,11 +148,11 @@ async fn indexed_repository_answers_ticket_text() {
 async fn dbt_model_is_found_by_name() {
     let world = World::start(1).await;
     let base = commit_indexed_files(&world);
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(1, |spec| {
         spec.base_commit = base.clone();
         spec.template_path = "shop/TEMPLATE.md".to_owned();
     });
-    let (session, answer) = opened.await.unwrap();
+    let (session, answer) = opened.await;
     assert_eq!(answer.template, "## Risk\n");
     let project = |manifest: &str| SeedContextRequest {
         dbt: vec![proto::executor::DbtProject {

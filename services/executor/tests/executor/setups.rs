@@ -66,11 +66,11 @@ impl Opened {
 }
 
 async fn open_setup_workspace(world: &World, number: u64, base: &str, command: &str) -> Opened {
-    let opened = world.try_open(number, RunFence::new(1, 5, 1), |spec| {
+    let opened = world.open_with(number, |spec| {
         spec.base_commit = base.to_owned();
         spec.setup = vec![command.to_owned()];
     });
-    let (session, answer) = opened.await.unwrap();
+    let (session, answer) = opened.await;
     let setup = answer.setup.unwrap();
     Opened {
         session,
@@ -233,10 +233,7 @@ async fn reopened_run_moves_without_second_slot() {
     let old = world.open(1).await;
     old.shell("c1", "echo theirs > README.md").await;
     let base = commit_base_files(&world, &[("pushed.txt", "by a person")]);
-    let (new, answer) = world
-        .try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone())
-        .await
-        .unwrap();
+    let (new, answer) = world.open_with(1, |spec| spec.base_commit = base.clone()).await;
     assert!(!answer.existing && new.id != old.id);
     assert_eq!(answer.base_commit, base);
     assert!(new.shell("c2", "cat pushed.txt").await.contains("by a person"));
@@ -248,10 +245,7 @@ async fn reopened_run_moves_without_second_slot() {
 async fn kept_setup_holds_nothing_of_restored_files() {
     let world = World::start(1).await;
     let base = commit_base_files(&world, &[("yarn.lock", "1")]);
-    let (session, answer) = world
-        .try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = base.clone())
-        .await
-        .unwrap();
+    let (session, answer) = world.open_with(1, |spec| spec.base_commit = base.clone()).await;
     assert!(answer.setup.is_none());
     session.shell("c1", "echo theirs > README.md").await;
     let (info, pack) = session.snapshot().await;
@@ -300,8 +294,8 @@ async fn instructions_come_from_the_base_branch_alone() {
         ("CONTRIBUTING.md", guide),
     ];
     let head = commit_beside(&world, &files);
-    let opened = world.try_open(1, RunFence::new(1, 5, 1), |spec| spec.base_commit = head.clone());
-    let (session, answer) = opened.await.unwrap();
+    let opened = world.open_with(1, |spec| spec.base_commit = head.clone());
+    let (session, answer) = opened.await;
     assert_eq!(answer.base_commit, head);
     assert_eq!(answer.instructions, "Be brief.\n");
     let request = proto::executor::FindChecksRequest {

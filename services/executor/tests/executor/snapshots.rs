@@ -184,9 +184,7 @@ impl Drop for SmallDisk {
 
 /// Waits for the first status whose reason matches.
 async fn status_with(world: &World, is_wanted: impl Fn(&str) -> bool) -> String {
-    let mut client = world.client.clone();
-    let request = add_bearer_token(&world.status_token(), WatchStatusRequest {});
-    let mut statuses = client.watch_status(request).await.unwrap().into_inner();
+    let mut statuses = world.watch_status().await;
     let wanted = async {
         while let Some(status) = statuses.message().await.unwrap() {
             if is_wanted(&status.unready) {
@@ -243,6 +241,6 @@ async fn check_73_full_disk_stops_new_work() {
         .ok("3", "write_file", json!({ "path": "new.txt", "content": "x" }))
         .await;
     session.snapshot().await;
-    world.try_open(2, RunFence::new(1, 5, 1), |_| {}).await.unwrap();
+    world.open_with(2, |_| {}).await;
     println!("| 73 a full disk under the executor | any | held |");
 }
