@@ -87,17 +87,22 @@ async fn answer_connection(mut connection: TcpStream, noted: Arc<Mutex<Vec<Strin
     connection.write_all(text.as_bytes()).await.unwrap();
 }
 
-/// Opens a workspace with this setup command and the proxy as its egress.
+/// Gives a workspace this setup command and the proxy as its egress.
+fn set_egress(spec: &mut WorkspaceSpec, proxy: &Proxy, command: &str) {
+    spec.egress_url = proxy.url.clone();
+    spec.egress_grant = GRANT.to_owned();
+    spec.setup = vec![command.to_owned()];
+}
+
 async fn open_proxied_workspace(
     world: &World,
     proxy: &Proxy,
-    grant: &str,
     command: &str,
+    change: impl FnOnce(&mut WorkspaceSpec),
 ) -> (Session, bool, String) {
     let opened = world.open_with(1, |spec| {
-        spec.egress_url = proxy.url.clone();
-        spec.egress_grant = grant.to_owned();
-        spec.setup = vec![command.to_owned()];
+        set_egress(spec, proxy, command);
+        change(spec);
     });
     let (session, answer) = opened.await;
     let setup = answer.setup.unwrap();
@@ -129,7 +134,7 @@ async fn setup_has_egress_later_commands_not() {
     for (name, world, _runner) in start_named_worlds().await {
         let proxy = Proxy::start().await;
         let look = format!("{ASK} && env && cat /proc/self/environ && echo $HTTP_PROXY > door");
-        let (session, failed, log) = open_proxied_workspace(&world, &proxy, GRANT, &look).await;
+        let (session, failed, log) = open_proxied_workspace(&world, &proxy, &look, |_| {}).await;
         assert!(
             !failed && log.contains("asked: GET http://packages.example/ HTTP/1.1"),
             "{log}"
@@ -164,9 +169,8 @@ async fn setup_outside_base_history_has_no_network() {
         let foundation = world.base.to_string();
         let opened = world.open_with(1, |spec| {
             spec.base_commit = head.clone();
-            spec.egress_url = proxy.url.clone();
-            spec.egress_grant = GRANT.to_owned();
-            spec.setup = vec!["touch prepared && [ ! -e install.sh ] || bash install.sh".to_owned()];
+            let command = "touch prepared && [ ! -e install.sh ] || bash install.sh";
+            set_egress(spec, &proxy, command);
         });
         let (session, answer) = opened.await;
         let setup = answer.setup.unwrap();
@@ -189,7 +193,9 @@ async fn setup_outside_base_history_has_no_network() {
             "{files}"
         );
         session.close().await;
-        let (session, failed, log) = open_at(&world, &proxy, &base, "bash install.sh").await;
+        let at_base = |spec: &mut WorkspaceSpec| spec.base_commit = base;
+        let opened = open_proxied_workspace(&world, &proxy, "bash install.sh", at_base);
+        let (session, failed, log) = opened.await;
         assert!(!failed && log.contains("packages.example/base"), "{log}");
         session.close().await;
         println!("| 16-18 setup network: a head outside the base branch | {name} | held |");
@@ -202,7 +208,10 @@ async fn setup_never_runs_over_restored_files() {
     for (name, world, _runner) in start_named_worlds().await {
         let proxy = Proxy::start().await;
         let base = setups::commit_base_files(&world, &[("install.sh", &build_ask_script("base"))]);
-        let (session, failed, log) = open_at(&world, &proxy, &base, "bash install.sh && touch left").await;
+        let command = "bash install.sh && touch left";
+        let at_base = |spec: &mut WorkspaceSpec| spec.base_commit = base.clone();
+        let opened = open_proxied_workspace(&world, &proxy, command, at_base);
+        let (session, failed, log) = opened.await;
         assert!(!failed, "{log}");
         let own = build_ask_script("secret").replace('\'', "'\\''");
         session
@@ -215,9 +224,7 @@ async fn setup_never_runs_over_restored_files() {
         session.close().await;
         let restored = world.try_restore(1, RunFence::new(1, 6, 1), pack, |spec| {
             spec.base_commit = base.clone();
-            spec.egress_url = proxy.url.clone();
-            spec.egress_grant = GRANT.to_owned();
-            spec.setup = vec!["bash install.sh && touch left".to_owned()];
+            set_egress(spec, &proxy, command);
             spec.restore = Some(SnapshotRef {
                 snapshot_commit: info.snapshot_commit.clone(),
                 ..SnapshotRef::default()
@@ -248,23 +255,10 @@ async fn setup_never_runs_over_restored_files() {
     }
 }
 
-/// Opens a workspace at a commit, with the proxy as its egress.
-async fn open_at(world: &World, proxy: &Proxy, base: &str, command: &str) -> (Session, bool, String) {
-    let opened = world.open_with(1, |spec| {
-        spec.base_commit = base.to_owned();
-        spec.egress_url = proxy.url.clone();
-        spec.egress_grant = GRANT.to_owned();
-        spec.setup = vec![command.to_owned()];
-    });
-    let (session, answer) = opened.await;
-    let setup = answer.setup.unwrap();
-    (session, setup.failed, setup.log_tail)
-}
-
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn failed_setup_lists_proxy_refusals() {
     let (world, proxy) = (World::start(1).await, Proxy::start().await);
-    let (_, failed, log) = open_proxied_workspace(&world, &proxy, GRANT, "false").await;
+    let (_, failed, log) = open_proxied_workspace(&world, &proxy, "false", |_| {}).await;
     assert!(
         failed && log.contains("The egress proxy refused:\nevil.example:443: not open (2 times)\n"),
         "{log}"
@@ -274,7 +268,10 @@ async fn failed_setup_lists_proxy_refusals() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn refused_proxy_session_answers_bad_gateway() {
     let (world, proxy) = (World::start(1).await, Proxy::start().await);
-    let (_, _, log) = open_proxied_workspace(&world, &proxy, "another", ASK).await;
+    let (_, _, log) = open_proxied_workspace(&world, &proxy, ASK, |spec| {
+        spec.egress_grant = "another".to_owned()
+    })
+    .await;
     assert!(
         log.contains("502 Bad Gateway") && log.contains("401 Unauthorized: the grant is malformed"),
         "{log}"
