@@ -99,25 +99,11 @@ fn build_pointer(content: &[u8]) -> LfsPointer {
 
 /// Commits files that Git LFS keeps.
 fn seed_lfs_files(world: &World, files: &[(&str, &LfsPointer)]) -> String {
-    let remote = git::BareRepository::open(&world.folder.path().join("remote/acme/shop.git")).unwrap();
-    let git = remote.objects();
-    let parent = git2::Oid::from_str(world.base.as_str()).unwrap();
-    let parent = git.find_commit(parent).unwrap();
-    let mut root = git.treebuilder(Some(&parent.tree().unwrap())).unwrap();
-    let attributes = git
-        .blob(b"*.csv filter=lfs diff=lfs merge=lfs -text\n*.psd filter=lfs -text\n")
-        .unwrap();
-    root.insert(".gitattributes", attributes, 0o100_644).unwrap();
-    for (name, pointer) in files {
-        let blob = git.blob(pointer.render().as_bytes()).unwrap();
-        root.insert(name, blob, 0o100_644).unwrap();
-    }
-    let tree = git.find_tree(root.write().unwrap()).unwrap();
-    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
-    let main = Some("refs/heads/main");
-    git.commit(main, &who, &who, "next", &tree, &[&parent])
-        .unwrap()
-        .to_string()
+    let attributes = "*.csv filter=lfs diff=lfs merge=lfs -text\n*.psd filter=lfs -text\n";
+    let mut texts = vec![(".gitattributes", attributes.to_owned())];
+    texts.extend(files.iter().map(|(name, pointer)| (*name, pointer.render())));
+    let files: Vec<_> = texts.iter().map(|(name, text)| (*name, text.as_str())).collect();
+    setups::commit_base_files(world, &files)
 }
 
 /// Makes the gate serve contents at a commit.
