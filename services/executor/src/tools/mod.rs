@@ -371,8 +371,6 @@ fn truncate_text(text: &str, max: usize) -> &str {
 pub(crate) mod tests {
     use std::path::Path;
 
-    use domain::{RunId, TicketKey};
-
     use super::*;
     use crate::workspace::WorkspaceStart;
 
@@ -394,15 +392,7 @@ pub(crate) mod tests {
             let base = commit_shop_files(mirror.objects());
             let start = WorkspaceStart {
                 limits,
-                has_any_names: false,
-                lfs: crate::lfs_contents::LfsContents::default(),
-                run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
-                repository: "acme/shop".parse().unwrap(),
-                base,
-                base_branch: "main".to_owned(),
-                mirror: folder.path().join("mirror").into(),
-                foundation: None,
-                runner: None,
+                ..WorkspaceStart::sample(folder.path(), base)
             };
             let workspace =
                 Arc::new(Workspace::create(&folder.path().join("workspaces"), start, None).unwrap());
@@ -424,18 +414,7 @@ pub(crate) mod tests {
         /// Creates a workspace at another commit of the same repository.
         pub(crate) fn at(self, base: domain::CommitId) -> Self {
             let Self { call, _folder } = self;
-            let start = WorkspaceStart {
-                lfs: crate::lfs_contents::LfsContents::default(),
-                run: call.workspace.run.clone(),
-                repository: call.workspace.repository.clone(),
-                base,
-                base_branch: "main".to_owned(),
-                mirror: _folder.path().join("mirror").into(),
-                foundation: None,
-                runner: None,
-                has_any_names: false,
-                limits: crate::workspace::KeepLimits::default(),
-            };
+            let start = WorkspaceStart::sample(_folder.path(), base);
             let workspace = Workspace::create(&_folder.path().join("workspaces"), start, None);
             let call = ToolContext {
                 workspace: Arc::new(workspace.unwrap()),

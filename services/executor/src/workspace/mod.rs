@@ -369,3 +369,26 @@ fn toolchain_variables() -> Vec<(&'static str, OsString)> {
     }
     found
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    impl WorkspaceStart {
+        /// Parameters of a test's workspace, with the mirror in the test's folder.
+        pub(crate) fn sample(folder: &Path, base: CommitId) -> Self {
+            Self {
+                run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
+                repository: "acme/shop".parse().unwrap(),
+                base,
+                base_branch: "main".to_owned(),
+                mirror: folder.join("mirror").into(),
+                foundation: None,
+                runner: None,
+                limits: KeepLimits::default(),
+                has_any_names: false,
+                lfs: LfsContents::default(),
+            }
+        }
+    }
+}

@@ -75,7 +75,6 @@ pub(super) struct PreparedFiles {
 mod tests {
     use std::{collections::BTreeMap, os::unix::fs::MetadataExt as _};
 
-    use domain::{RunId, TicketKey};
     use proptest::prelude::*;
 
     use super::*;
@@ -128,18 +127,7 @@ mod tests {
 
     impl World {
         fn start(&self, commit: usize) -> WorkspaceStart {
-            WorkspaceStart {
-                limits: super::super::KeepLimits::default(),
-                has_any_names: false,
-                lfs: LfsContents::default(),
-                run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
-                repository: "acme/shop".parse().unwrap(),
-                base: self.commits[commit].clone(),
-                base_branch: "main".to_owned(),
-                mirror: self.folder.path().join("mirror").into(),
-                foundation: None,
-                runner: None,
-            }
+            WorkspaceStart::sample(self.folder.path(), self.commits[commit].clone())
         }
 
         fn open(&self, from: Option<usize>, commit: usize) -> Workspace {

@@ -2,9 +2,10 @@
 
 use std::{fs, path::PathBuf, process::Command};
 
-use domain::{CommitId, RunId, TicketKey};
+use domain::CommitId;
+use git2::{FileMode, build::TreeUpdateBuilder};
 
-use crate::workspace::{KeepLimits, PreparedCheckout, Workspace, WorkspaceStart};
+use crate::workspace::{PreparedCheckout, Workspace, WorkspaceStart};
 
 /// Repository with commits on `main`, a clone of git, and a folder for workspaces.
 struct GitWorld {
@@ -21,14 +22,16 @@ impl GitWorld {
         let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
         let git = mirror.objects();
         let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+        let empty = git.treebuilder(None).unwrap().write().unwrap();
+        let empty = git.find_tree(empty).unwrap();
         let mut ids: Vec<git2::Oid> = Vec::new();
         for files in commits {
-            let mut index = git2::Index::new().unwrap();
+            let mut update = TreeUpdateBuilder::new();
             for (path, content) in *files {
-                let id = git.blob(content).unwrap();
-                index.add(&entry(path, id)).unwrap();
+                update.upsert(*path, git.blob(content).unwrap(), FileMode::Blob);
             }
-            let tree = git.find_tree(index.write_tree_to(git).unwrap()).unwrap();
+            let tree = update.create_updated(git, &empty).unwrap();
+            let tree = git.find_tree(tree).unwrap();
             let parents: Vec<git2::Commit<'_>> = ids
                 .last()
                 .map(|id| git.find_commit(*id).unwrap())
@@ -58,18 +61,7 @@ impl GitWorld {
     }
 
     fn start(&self, commit: usize) -> WorkspaceStart {
-        WorkspaceStart {
-            limits: KeepLimits::default(),
-            has_any_names: false,
-            lfs: crate::lfs_contents::LfsContents::default(),
-            run: RunId::new(TicketKey::jira("ENG-12").unwrap(), 1),
-            repository: "acme/shop".parse().unwrap(),
-            base: self.commits[commit].clone(),
-            base_branch: "main".to_owned(),
-            mirror: self.folder.path().join("mirror").into(),
-            foundation: None,
-            runner: None,
-        }
+        WorkspaceStart::sample(self.folder.path(), self.commits[commit].clone())
     }
 
     /// Opens a workspace at the last commit, over a prepared checkout of another one if there is one.
@@ -92,24 +84,6 @@ impl GitWorld {
     }
 }
 
-fn entry(path: &str, id: git2::Oid) -> git2::IndexEntry {
-    let time = git2::IndexTime::new(0, 0);
-    git2::IndexEntry {
-        ctime: time,
-        mtime: time,
-        dev: 0,
-        ino: 0,
-        mode: 0o100_644,
-        uid: 0,
-        gid: 0,
-        file_size: 0,
-        id,
-        flags: 0,
-        flags_extended: 0,
-        path: path.as_bytes().to_vec(),
-    }
-}
-
 fn run_git(command: &mut Command) -> String {
     let settings = [
         ("GIT_CONFIG_GLOBAL", "/dev/null"),
@@ -117,24 +91,18 @@ fn run_git(command: &mut Command) -> String {
         ("GIT_CONFIG_NOSYSTEM", "1"),
         ("GIT_ATTR_NOSYSTEM", "1"),
     ];
-    let output = command.envs(settings).output().unwrap();
-    assert!(
-        output.status.success(),
-        "{}",
-        String::from_utf8_lossy(&output.stderr)
-    );
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    read_output(command.envs(settings))
 }
 
 /// Runs git as commands of the model run it.
 fn run_git_in(workspace: &Workspace, args: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(args).current_dir(workspace.root().path());
-    let output = command
-        .env_clear()
-        .envs(workspace.environment())
-        .output()
-        .unwrap();
+    read_output(command.env_clear().envs(workspace.environment()))
+}
+
+fn read_output(command: &mut Command) -> String {
+    let output = command.output().unwrap();
     assert!(
         output.status.success(),
         "{}",
