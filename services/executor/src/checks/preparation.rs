@@ -328,11 +328,7 @@ mod tests {
         let paths = paths.iter().map(|path| ((*path).to_owned(), None));
         let files: Vec<ChangedFile> = added
             .iter()
-            .map(|(path, text)| ChangedFile {
-                path: (*path).to_owned(),
-                before: Some(String::new()),
-                after: Some((*text).to_owned()),
-            })
+            .map(|(path, text)| ChangedFile::sample(path, Some(""), Some(text)))
             .collect();
         RepositoryFacts::new(declared.chain(paths).collect(), &files)
     }

@@ -173,11 +173,7 @@ mod tests {
                           not 20.5. See ENG-4711.";
 
     fn find_answer_lines(path: &str, before: &str, after: &str) -> Vec<u32> {
-        let file = ChangedFile {
-            path: path.to_owned(),
-            before: Some(before.to_owned()),
-            after: Some(after.to_owned()),
-        };
+        let file = ChangedFile::sample(path, Some(before), Some(after));
         find_copied_answers(&[file], TICKET)
             .iter()
             .map(|finding| finding.line)

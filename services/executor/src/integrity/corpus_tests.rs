@@ -5,21 +5,15 @@
 
 use domain::check::FindingSeverity::{self, Block, Flag};
 
-use super::find_weakened_checks;
-use crate::workspace::ChangedFile;
+use super::{find_weakened_checks, tests::build_changed_file};
 
 /// Path of a file, and its text before and after; an empty text is a missing file.
 type File<'c> = (&'c str, &'c str, &'c str);
 
 fn find_worst_severity(files: &[File<'_>]) -> (Option<FindingSeverity>, String) {
-    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    let files: Vec<ChangedFile> = files
+    let files: Vec<_> = files
         .iter()
-        .map(|(path, before, after)| ChangedFile {
-            path: (*path).to_owned(),
-            before: text(before),
-            after: text(after),
-        })
+        .map(|(path, before, after)| build_changed_file(path, before, after))
         .collect();
     let found = find_weakened_checks(&files, "");
     (

@@ -158,18 +158,10 @@ fn changed_code(file: &ChangedFile) -> u32 {
 mod tests {
     use super::*;
 
-    fn build_changed_file(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
-        ChangedFile {
-            path: path.to_owned(),
-            before: before.map(str::to_owned),
-            after: after.map(str::to_owned),
-        }
-    }
-
     #[test]
     fn support_files_are_recognized_by_name() {
-        let changed = |path| build_changed_file(path, Some("a\n"), Some("b\n"));
-        let new = |path| build_changed_file(path, None, Some("b\n"));
+        let changed = |path| ChangedFile::sample(path, Some("a\n"), Some("b\n"));
+        let new = |path| ChangedFile::sample(path, None, Some("b\n"));
         for path in [
             "pytest.ini",
             "sitecustomize.py",
@@ -210,15 +202,15 @@ mod tests {
         let after = "def test_d():\n    assert cart() == 1\n\ndef test_b():\n    assert 3\n";
         let moved = "def test_c():\n    x = 1\n    assert x\n";
         let found = removed_tests(&[
-            build_changed_file("tests/test_a.py", Some(before), Some(after)),
-            build_changed_file("tests/test_m.py", None, Some(moved)),
+            ChangedFile::sample("tests/test_a.py", Some(before), Some(after)),
+            ChangedFile::sample("tests/test_m.py", None, Some(moved)),
         ]);
         let found: Vec<_> = found
             .iter()
             .map(|test| (test.name.as_str(), test.now.as_str()))
             .collect();
         assert_eq!(found, [("test_a", "test_d"), ("test_c", "test_c")]);
-        let gone = build_changed_file("tests/test_a.py", Some(before), None);
+        let gone = ChangedFile::sample("tests/test_a.py", Some(before), None);
         assert_eq!(removed_tests(std::slice::from_ref(&gone))[0].now, "");
         assert_eq!(removed_test_files(&[gone]), ["tests/test_a.py"]);
     }
@@ -239,7 +231,7 @@ mod tests {
             ("a.py", "r'''Doc.\n'''\nx = 1\n", "r'''Docs.\n'''\nx = 1\n"),
         ] {
             assert_eq!(
-                code_lines(&[build_changed_file(path, Some(before), Some(after))]),
+                code_lines(&[ChangedFile::sample(path, Some(before), Some(after))]),
                 0,
                 "{after}"
             );
@@ -258,13 +250,13 @@ mod tests {
             ("a.sh", "a=${b#c}\n", "a=${b#d}\n"),
         ] {
             assert_eq!(
-                code_lines(&[build_changed_file(path, Some(before), Some(after))]),
+                code_lines(&[ChangedFile::sample(path, Some(before), Some(after))]),
                 2,
                 "{after}"
             );
         }
         assert_eq!(
-            code_lines(&[build_changed_file("new.py", None, Some("x = 1\n"))]),
+            code_lines(&[ChangedFile::sample("new.py", None, Some("x = 1\n"))]),
             1
         );
     }

@@ -219,11 +219,7 @@ mod tests {
     use super::*;
 
     fn describe_manifest_changes(path: &str, before: &str, after: &str) -> Vec<String> {
-        let file = ChangedFile {
-            path: path.to_owned(),
-            before: Some(before.to_owned()),
-            after: Some(after.to_owned()),
-        };
+        let file = ChangedFile::sample(path, Some(before), Some(after));
         compare_manifest(&file)
             .into_iter()
             .map(|found| found.words)

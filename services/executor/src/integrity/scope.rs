@@ -231,11 +231,7 @@ mod tests {
                 "pin_loosened",
             ),
         ] {
-            let file = ChangedFile {
-                path: path.to_owned(),
-                before: before.map(str::to_owned),
-                after: Some(after.to_owned()),
-            };
+            let file = ChangedFile::sample(path, before, Some(after));
             let found = find_outside_effects(&[file]);
             assert!(found.iter().all(|found| found.severity == FindingSeverity::Flag));
             assert_eq!(

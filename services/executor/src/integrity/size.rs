@@ -133,21 +133,13 @@ fn nearest_module(path: &str, folders: &BTreeSet<&str>) -> String {
 mod tests {
     use super::*;
 
-    fn build_changed_file(path: &str, before: Option<&str>, after: Option<&str>) -> ChangedFile {
-        ChangedFile {
-            path: path.to_owned(),
-            before: before.map(str::to_owned),
-            after: after.map(str::to_owned),
-        }
-    }
-
     #[test]
     fn product_and_test_lines_count_separately() {
         let files = [
-            build_changed_file("src/cart.py", Some("a\nb\nc\n"), Some("a\nx\nc\nd\n")),
-            build_changed_file("tests/test_cart.py", None, Some("1\n2\n")),
-            build_changed_file("uv.lock", Some("1\n"), Some("2\n")),
-            build_changed_file("tests/__snapshots__/a.snap", Some("1\n"), None),
+            ChangedFile::sample("src/cart.py", Some("a\nb\nc\n"), Some("a\nx\nc\nd\n")),
+            ChangedFile::sample("tests/test_cart.py", None, Some("1\n2\n")),
+            ChangedFile::sample("uv.lock", Some("1\n"), Some("2\n")),
+            ChangedFile::sample("tests/__snapshots__/a.snap", Some("1\n"), None),
         ];
         assert_eq!(measure_change(&files), LineTotals { product: 3, test: 2 });
     }
@@ -156,11 +148,11 @@ mod tests {
     fn module_is_nearest_manifest_folder() {
         let paths = ["Cargo.toml", "crates/cart/Cargo.toml", "web/package.json"].map(str::to_owned);
         let files = [
-            build_changed_file("crates/cart/src/lib.rs", Some(""), Some("x\n")),
-            build_changed_file("web/src/a/b.ts", Some(""), Some("x\n")),
-            build_changed_file("scripts/run.sh", Some(""), Some("x\n")),
-            build_changed_file("web/yarn.lock", Some(""), Some("x\n")),
-            build_changed_file("docs/cart.md", Some(""), Some("x\n")),
+            ChangedFile::sample("crates/cart/src/lib.rs", Some(""), Some("x\n")),
+            ChangedFile::sample("web/src/a/b.ts", Some(""), Some("x\n")),
+            ChangedFile::sample("scripts/run.sh", Some(""), Some("x\n")),
+            ChangedFile::sample("web/yarn.lock", Some(""), Some("x\n")),
+            ChangedFile::sample("docs/cart.md", Some(""), Some("x\n")),
         ];
         assert_eq!(touched_modules(&files, &paths), [".", "crates/cart", "web"]);
     }
@@ -176,9 +168,9 @@ mod tests {
         ]
         .map(str::to_owned);
         let files = [
-            build_changed_file("shop/tax/vat.py", Some(""), Some("x\n")),
-            build_changed_file("src/bank/pay.py", Some(""), Some("x\n")),
-            build_changed_file("tests/test_cart.py", Some(""), Some("x\n")),
+            ChangedFile::sample("shop/tax/vat.py", Some(""), Some("x\n")),
+            ChangedFile::sample("src/bank/pay.py", Some(""), Some("x\n")),
+            ChangedFile::sample("tests/test_cart.py", Some(""), Some("x\n")),
         ];
         assert_eq!(touched_modules(&files, &paths), [".", "shop", "src/bank"]);
     }

@@ -4,13 +4,10 @@ use domain::check::FindingSeverity::{Block, Flag};
 
 use super::*;
 
-fn build_changed_file(path: &str, before: &str, after: &str) -> ChangedFile {
-    let text = |text: &str| (!text.is_empty()).then(|| text.to_owned());
-    ChangedFile {
-        path: path.to_owned(),
-        before: text(before),
-        after: text(after),
-    }
+/// Builds a changed file; an empty text is a missing file.
+pub(super) fn build_changed_file(path: &str, before: &str, after: &str) -> ChangedFile {
+    let [before, after] = [before, after].map(|text| Some(text).filter(|text| !text.is_empty()));
+    ChangedFile::sample(path, before, after)
 }
 
 fn list_findings(files: &[ChangedFile]) -> Vec<(String, FindingSeverity)> {

@@ -477,11 +477,7 @@ mod tests {
         let (_folder, git) = create_repository();
         let base = write_file_tree(&git, &[(path, before)]);
         let head = write_file_tree(&git, &[(path, after)]);
-        let file = ChangedFile {
-            path: path.to_owned(),
-            before: Some(before.to_owned()),
-            after: Some(after.to_owned()),
-        };
+        let file = ChangedFile::sample(path, Some(before), Some(after));
         let found = list_hunks(&git, base, head).unwrap();
         let parts = found.into_iter().map(|hunk| {
             let is_test = is_test_hunk(Some(&file), &hunk);

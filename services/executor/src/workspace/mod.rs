@@ -374,6 +374,16 @@ fn toolchain_variables() -> Vec<(&'static str, OsString)> {
 mod tests {
     use super::*;
 
+    impl ChangedFile {
+        pub(crate) fn sample(path: &str, before: Option<&str>, after: Option<&str>) -> Self {
+            Self {
+                path: path.to_owned(),
+                before: before.map(str::to_owned),
+                after: after.map(str::to_owned),
+            }
+        }
+    }
+
     impl WorkspaceStart {
         /// Parameters of a test's workspace, with the mirror in the test's folder.
         pub(crate) fn sample(folder: &Path, base: CommitId) -> Self {
