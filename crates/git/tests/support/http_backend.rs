@@ -1,4 +1,8 @@
 //! A smart HTTP remote for tests: `git http-backend` behind a loopback port, with one accepted `Authorization` header.
+#![allow(
+    dead_code,
+    reason = "not every test that includes this file sets answers or counts requests"
+)]
 
 use std::{
     collections::BTreeMap,
@@ -57,29 +61,22 @@ impl HttpBackend {
     }
 
     /// Sets the answer to requests for a path, in place of git's.
-    #[allow(dead_code, reason = "not every test that includes this file has such answers")]
     pub(crate) fn set_answer(&self, path: String, body: Vec<u8>) {
         self.set_refusal(path, StatusCode::OK, body);
     }
 
     /// Sets the status and answer to requests for a path, in place of git's.
-    #[allow(dead_code, reason = "not every test that includes this file has such answers")]
     pub(crate) fn set_refusal(&self, path: String, status: StatusCode, body: Vec<u8>) {
         self.state.answers.lock().unwrap().insert(path, (status, body));
     }
 
     /// Answers `<repository>.git/digest` as the git gate does, or not.
-    #[allow(
-        dead_code,
-        reason = "not every test that includes this file is about the gate"
-    )]
     pub(crate) fn serve_digests(&self, is_served: bool) {
         self.state.has_digests.store(is_served, Ordering::Relaxed);
     }
 
     /// Takes the method and path of every request since the last call, followed by the commit that it reports in the
     /// wanted branch, if any. Requests with another header are not among them.
-    #[allow(dead_code, reason = "not every test that includes this file counts requests")]
     pub(crate) fn take_requests(&self) -> Vec<String> {
         std::mem::take(&mut self.state.requests.lock().unwrap())
     }
