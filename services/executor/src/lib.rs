@@ -44,3 +44,11 @@ pub use tools::{EditSize, measure_edits};
 fn absolute_paths(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     paths.iter().map(std::path::absolute).collect()
 }
+
+/// Truncates a text to at most `max` bytes at the boundary of a character.
+fn truncate_text(text: &str, max: usize) -> &str {
+    let end = (0..=max.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}

@@ -13,7 +13,7 @@ use super::{
     size::compare_lines,
     truncate_line,
 };
-use crate::{pattern::LazyPattern, workspace::ChangedFile};
+use crate::{pattern::LazyPattern, truncate_text, workspace::ChangedFile};
 
 /// Number of lines after a condition that are searched for its answer.
 const NEAR: usize = 3;
@@ -140,16 +140,10 @@ fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> b
 }
 
 fn extract_values(text: &str) -> BTreeSet<String> {
-    let end = (0..=MOST_TEXT.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or_default();
-    let found = VALUE
-        .all(text.get(..end).unwrap_or_default())
-        .filter_map(|value| {
-            let value = value.iter().skip(1).flatten().next()?;
-            Some(normalize_value(value.as_str()))
-        });
+    let found = VALUE.all(truncate_text(text, MOST_TEXT)).filter_map(|value| {
+        let value = value.iter().skip(1).flatten().next()?;
+        Some(normalize_value(value.as_str()))
+    });
     found
         .filter(|value| value.chars().count() >= 2)
         .take(MOST_VALUES)

@@ -3,7 +3,7 @@
 
 use domain::check::ChangeFinding;
 
-use crate::pattern::LazyPattern;
+use crate::{pattern::LazyPattern, truncate_text};
 
 /// Limit of a quoted sentence, in characters.
 const MAX_SENTENCE: usize = 240;
@@ -66,10 +66,7 @@ pub(crate) fn find_request(finding: &ChangeFinding, ticket: &str) -> Option<Stri
     if !LOWERED.contains(&finding.kind.as_str()) {
         return None;
     }
-    let end = (0..=MAX_TICKET.min(ticket.len()))
-        .rev()
-        .find(|at| ticket.is_char_boundary(*at))?;
-    let sentences = split_sentences(ticket.get(..end)?);
+    let sentences = split_sentences(truncate_text(ticket, MAX_TICKET));
     let asking = sentences
         .into_iter()
         .filter(|sentence| ASKS.is_match(sentence) && !FORBIDS.is_match(sentence));

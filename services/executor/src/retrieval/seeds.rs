@@ -13,7 +13,7 @@ use super::{
     fallback::{LiteralMatch, search_literally},
     index_registry::{CommitIndex, IndexStatus},
 };
-use crate::workspace::Workspace;
+use crate::{truncate_text, workspace::Workspace};
 
 /// Limits of the chunks for a second ranking: their number, and the bytes of each.
 const MAX_CANDIDATES: usize = 200;
@@ -124,12 +124,12 @@ fn search_index(
             chunks: answer
                 .found
                 .into_iter()
-                .map(|found| seed_chunk(found, String::new()))
+                .map(|found| seed_chunk(found, ""))
                 .collect(),
             candidates: answer
                 .candidates
                 .into_iter()
-                .map(|candidate| seed_chunk(candidate.found, truncate_text(candidate.text)))
+                .map(|candidate| seed_chunk(candidate.found, &candidate.text))
                 .collect(),
         }),
         Err(error) => {
@@ -139,15 +139,7 @@ fn search_index(
     }
 }
 
-fn truncate_text(mut text: String) -> String {
-    let end = (0..=MAX_TEXT.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or_default());
-    text
-}
-
-fn seed_chunk(found: FoundChunk, text: String) -> SeedChunk {
+fn seed_chunk(found: FoundChunk, text: &str) -> SeedChunk {
     SeedChunk {
         path: found.path,
         start_line: found.start,
@@ -157,7 +149,7 @@ fn seed_chunk(found: FoundChunk, text: String) -> SeedChunk {
         reason: found.reason,
         test: found.is_test,
         blob: found.blob.to_string(),
-        text,
+        text: truncate_text(text, MAX_TEXT).to_owned(),
     }
 }
 

@@ -46,6 +46,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     retrieval::CommitIndex,
     sandbox::CommandSandbox,
+    truncate_text,
     workspace::{Workspace, explain_path_error},
 };
 
@@ -357,14 +358,6 @@ fn encode_text(encoding: TextEncoding, text: &str) -> Result<Vec<u8>, String> {
             write_file::AS_GIVEN,
         )
     })
-}
-
-/// Truncates a text to at most `max` bytes at the boundary of a character.
-fn truncate_text(text: &str, max: usize) -> &str {
-    let end = (0..=max.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
 }
 
 #[cfg(test)]

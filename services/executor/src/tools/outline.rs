@@ -10,9 +10,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, truncate_text};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
 use crate::{
     parser::{GrammarLanguage, MAX_BYTES, ParseFailure, SourceSymbol},
+    truncate_text,
     workspace::{FileKind, explain_path_error},
 };
 

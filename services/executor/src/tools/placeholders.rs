@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use super::{text::find_numbered_run, truncate_text};
-use crate::{parser::MAX_BYTES, pattern::LazyPattern};
+use super::text::find_numbered_run;
+use crate::{parser::MAX_BYTES, pattern::LazyPattern, truncate_text};
 
 /// Line in place of code that the model left out, such as `// ... existing code ...`.
 static ELISION: LazyPattern = LazyPattern::new(concat!(

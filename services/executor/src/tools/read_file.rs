@@ -7,9 +7,8 @@ use serde_json::Value;
 use super::{
     ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input,
     text::{BOM, FileText, describe_form},
-    truncate_text,
 };
-use crate::workspace::explain_path_error;
+use crate::{truncate_text, workspace::explain_path_error};
 
 /// Limits of an answer: lines, bytes, and bytes of one line.
 const MAX_LINES: usize = 2000;

@@ -5,7 +5,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input, truncate_text};
+use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
+use crate::truncate_text;
 
 const DEFAULT_LINES: usize = 400;
 /// Limits of an answer: lines, bytes, and bytes of one line.

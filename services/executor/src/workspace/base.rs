@@ -12,6 +12,7 @@ use super::{
     git_directory::GitDirectory,
     tracked_files::list_tracked_files,
 };
+use crate::truncate_text;
 
 /// Limits of files at the base: listed ones, and read ones.
 const MAX_FILES: usize = 200_000;
@@ -111,11 +112,8 @@ impl GitDirectory {
             return Ok(String::new());
         };
         let guide = read_guide(&self.open()?, &commit, "")?;
-        let mut text = guide.map(|guide| guide.text).unwrap_or_default();
-        let mut ends = (0..=max_bytes.min(text.len())).rev();
-        let end = ends.find(|end| text.is_char_boundary(*end));
-        text.truncate(end.unwrap_or_default());
-        Ok(text)
+        let text = guide.map(|guide| guide.text).unwrap_or_default();
+        Ok(truncate_text(&text, max_bytes).to_owned())
     }
 
     /// Returns the instructions nearest to a file, from the base branch, if the model has not read them yet. Blocks.

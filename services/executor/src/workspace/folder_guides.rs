@@ -10,6 +10,7 @@ use domain::CommitId;
 use git::BareRepository;
 
 use super::WorkspaceError;
+use crate::truncate_text;
 
 /// Files with instructions in a folder, the preferred one first.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"];
@@ -114,9 +115,7 @@ pub(super) fn read_nearest_guide(
             continue;
         };
         if let Some(mut guide) = read_guide(repository, commit, &folder.join("/"))? {
-            let mut ends = (0..=MAX_GUIDE.min(guide.text.len())).rev();
-            let end = ends.find(|end| guide.text.is_char_boundary(*end));
-            guide.text.truncate(end.unwrap_or_default());
+            guide.text.truncate(truncate_text(&guide.text, MAX_GUIDE).len());
             return Ok(Some(guide));
         }
     }
