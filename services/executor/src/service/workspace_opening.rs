@@ -24,6 +24,7 @@ use crate::{
     mirror::{MirrorPath, WantedBase},
     sandbox::EgressRelay,
     setup::{self, SetupPlan, cache::describe_environment},
+    truncate_text,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart, find_foundation},
 };
 
@@ -282,9 +283,8 @@ fn read_template(workspace: &Workspace, path: &str) -> Result<String, WorkspaceE
             }
         }
     }
-    let mut text = found.unwrap_or_default();
-    text.truncate(MAX_TEMPLATE);
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    let text = found.unwrap_or_default();
+    Ok(truncate_text(&String::from_utf8_lossy(&text), MAX_TEMPLATE).to_owned())
 }
 
 fn limit_paths(paths: &[String]) -> Vec<String> {

@@ -283,6 +283,23 @@ async fn kept_setup_holds_nothing_of_restored_files() {
     assert!(words.contains("# Shop"), "{words}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn long_base_texts_end_at_character() {
+    let world = World::start(1).await;
+    // Characters of two bytes at odd offsets, so that each limit is within one.
+    let long = format!("x{}", "ü".repeat(20_000));
+    let base = commit_base_files(&world, &[("AGENTS.md", &long), ("TEMPLATE.md", &long)]);
+    let opened = world.open_with(1, |spec| {
+        spec.base_commit = base;
+        spec.template_path = "TEMPLATE.md".to_owned();
+    });
+    let (_, answer) = opened.await;
+    for (text, limit) in [(answer.template, 16 << 10), (answer.instructions, 32 << 10)] {
+        assert!(long.starts_with(&text));
+        assert_eq!(text.len(), limit - 1);
+    }
+}
+
 /// At the head of a pull request, its author could instruct the model and choose the checks.
 #[tokio::test(flavor = "multi_thread")]
 async fn instructions_come_from_the_base_branch_alone() {
