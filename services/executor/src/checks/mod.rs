@@ -30,6 +30,7 @@ pub use setup_proposal::{SETUP_FOLDERS, is_setup_source, propose_setup};
 
 use crate::{
     base_results::{BaseCheckKey, BaseResults},
+    keep_tail,
     sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, RoomPermit, shell_command},
     service::{
         calls::ResultRecorder,
@@ -408,13 +409,9 @@ fn judge_result(
 
 /// Returns the end of a text, from the start of a line if one begins near.
 fn text_tail(text: &str) -> &str {
-    let start = text.len().saturating_sub(MAX_TAIL);
-    let start = (start..=text.len())
-        .find(|at| text.is_char_boundary(*at))
-        .unwrap_or(text.len());
-    let rest = text.get(start..).unwrap_or_default();
+    let rest = keep_tail(text, MAX_TAIL);
     match rest.find('\n') {
-        Some(end) if start > 0 && end < 400 => rest.get(end + 1..).unwrap_or_default(),
+        Some(end) if rest.len() < text.len() && end < 400 => rest.get(end + 1..).unwrap_or_default(),
         _ => rest,
     }
 }

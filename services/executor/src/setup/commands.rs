@@ -9,6 +9,7 @@ use tonic::Status;
 
 use super::cache::SetupKey;
 use crate::{
+    keep_tail,
     sandbox::{CommandEnd, CommandEnding, EgressRelay},
     service::{registry::WorkspaceRegistry, responses::run_blocking},
     store::DiskStore,
@@ -91,10 +92,9 @@ pub(crate) async fn run_setup(
         settled.setup.note(&settled.disk, &settled.git)
     })
     .await?;
-    let tail = &log.as_bytes()[log.len().saturating_sub(MAX_LOG)..];
     Ok(Some(SetupResult {
         failed,
-        log_tail: String::from_utf8_lossy(tail).into_owned(),
+        log_tail: keep_tail(&log, MAX_LOG).to_owned(),
         without_network,
         prepared_at: foundation
             .filter(|_| without_network)
