@@ -73,12 +73,9 @@ impl GitTransport {
         if here.is_empty() {
             return Ok(Vec::new());
         }
-        let args = ["rev-list", "--objects", "--missing=print", "--quiet", "--stdin"];
         let mut input: String = here.iter().map(|head| format!("{head}\n")).collect();
         input.push_str("--not\n--all\n");
-        let args = args.map(OsString::from);
-        let limit = CallTimeLimit::Total(DISK_DEADLINE);
-        let listed = self.run(&args, input.into(), ("", None), limit).await?;
+        let listed = self.list_objects(&[], input).await?;
         if !listed.success {
             // A commit within the history is missing, and older releases fail instead of listing it; the next
             // fetch is complete.
@@ -89,22 +86,21 @@ impl GitTransport {
 
     /// Lists objects that the trees of these commits refer to and the mirror lacks.
     pub(crate) async fn missing_files(&self, commits: &BTreeSet<CommitId>) -> Result<Vec<String>, Error> {
-        let args = [
-            "rev-list",
-            "--objects",
-            "--missing=print",
-            "--quiet",
-            "--no-walk",
-            "--stdin",
-        ];
-        let input: String = commits.iter().map(|commit| format!("{commit}\n")).collect();
-        let args = args.map(OsString::from);
-        let limit = CallTimeLimit::Total(DISK_DEADLINE);
-        let listed = self.run(&args, input.into(), ("", None), limit).await?;
+        let input = commits.iter().map(|commit| format!("{commit}\n")).collect();
+        let listed = self.list_objects(&["--no-walk"], input).await?;
         if !listed.success {
             return Err(Error::Failed(cli::summarize_stderr(&listed.stderr).into()));
         }
         Ok(parse_missing(&listed.stdout))
+    }
+
+    /// Lists the objects of these commits, the missing ones with a mark.
+    async fn list_objects(&self, options: &[&str], commits: String) -> Result<cli::GitOutput, Error> {
+        let args = ["rev-list", "--objects", "--missing=print", "--quiet"];
+        let args = args.iter().chain(options).chain(&["--stdin"]);
+        let args: Vec<OsString> = args.map(Into::into).collect();
+        let limit = CallTimeLimit::Total(DISK_DEADLINE);
+        self.run(&args, commits.into(), ("", None), limit).await
     }
 }
 
