@@ -9,7 +9,7 @@ use std::{
 };
 
 use domain::RepositoryName;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 /// Space on a disk, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -84,7 +84,7 @@ impl<S: Default> MirrorFolder<S> {
 
     /// Returns the mirror of a repository; the caller holds it while it uses the folder.
     pub fn get(&self, repository: &RepositoryName) -> RepositoryMirror<S> {
-        self.known_as(&mut self.known(), repository)
+        self.known_as(&mut self.known.lock(), repository)
     }
 
     /// Iterates over the repositories with a mirror here, in no order.
@@ -135,7 +135,7 @@ impl<S: Default> MirrorFolder<S> {
     }
 
     fn let_go(&self, name: &RepositoryName) -> bool {
-        let mut known = self.known();
+        let mut known = self.known.lock();
         let RepositoryMirror { path, state } = self.known_as(&mut known, name);
         // From here on, other callers wait for the lock of the state.
         let Ok(mut state) = state.try_lock_owned() else {
@@ -161,10 +161,6 @@ impl<S: Default> MirrorFolder<S> {
             state: Arc::default(),
         };
         known.entry(name.clone()).or_insert_with(make).clone()
-    }
-
-    fn known(&self) -> MutexGuard<'_, HashMap<RepositoryName, RepositoryMirror<S>>> {
-        self.known.lock()
     }
 }
 
