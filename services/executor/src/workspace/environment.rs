@@ -59,6 +59,23 @@ impl SetupEnvironment {
         self.hasher.hash_one(met.stamp)
     }
 
+    /// Stamps all files below a folder, by path.
+    fn stamp_files(
+        &self,
+        root: &WorkspaceRoot,
+        folder: &str,
+        is_wanted: &dyn Fn(&Path) -> bool,
+    ) -> Result<HashMap<u64, u64>, WorkspaceError> {
+        let mut found = HashMap::new();
+        walk_folder(root, Path::new(folder), is_wanted, &mut |met| {
+            if met.kind != FileType::Directory {
+                found.insert(self.key(&met.path), self.stamp(&met));
+            }
+            Ok(())
+        })?;
+        Ok(found)
+    }
+
     fn since(&self, known: &HashMap<u64, u64>, met: &WalkEntry) -> SetupDifference {
         match known.get(&self.key(&met.path)) {
             Some(stamp) if *stamp == self.stamp(met) => SetupDifference::Same,
@@ -83,22 +100,9 @@ impl SetupFiles {
             tree: HashMap::new(),
             home: HashMap::new(),
         };
-        let mut found = Vec::new();
         let is_other = |path: &Path| path != Path::new(GIT_FILE) && !own.contains_key(path);
-        walk_folder(disk.root(), Path::new(""), &is_other, &mut |met| {
-            if met.kind != FileType::Directory {
-                found.push((environment.key(&met.path), environment.stamp(&met)));
-            }
-            Ok(())
-        })?;
-        environment.tree.extend(found.drain(..));
-        walk_folder(disk.scratch(), Path::new(HOME), &|_| true, &mut |met| {
-            if met.kind != FileType::Directory {
-                found.push((environment.key(&met.path), environment.stamp(&met)));
-            }
-            Ok(())
-        })?;
-        environment.home.extend(found);
+        environment.tree = environment.stamp_files(disk.root(), "", &is_other)?;
+        environment.home = environment.stamp_files(disk.scratch(), HOME, &|_| true)?;
         // The result is ignored: setup of a workspace happens only once.
         let _ = self.0.set(environment);
         Ok(())
