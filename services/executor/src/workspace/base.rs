@@ -203,7 +203,7 @@ mod tests {
     use git2::Oid;
     use serde_json::json;
 
-    use crate::tools::tests::World;
+    use crate::{tools::tests::World, workspace::tests::commit_tree};
 
     /// Remote branches, and the name that a new branch gets for a wanted one.
     struct NameCase {
@@ -334,16 +334,9 @@ mod tests {
         // The base is the head of the branch, and no commit of the base branch.
         mirror.set_branch("fix/x", &git.base).unwrap();
         let objects = mirror.objects();
-        let tree = objects
-            .find_commit(Oid::from_str(git.base.as_str()).unwrap())
-            .unwrap()
-            .tree()
-            .unwrap();
-        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(2, 0)).unwrap();
-        let other = objects.commit(None, &who, &who, "other", &tree, &[]).unwrap();
-        mirror
-            .set_branch("main", &other.to_string().parse().unwrap())
-            .unwrap();
+        let base = objects.find_commit(Oid::from_str(git.base.as_str()).unwrap());
+        let other = commit_tree(objects, base.unwrap().tree_id(), None);
+        mirror.set_branch("main", &other).unwrap();
         assert_eq!(git.free_name("fix/x").unwrap(), "fix/x");
         assert_eq!(git.free_name("main").unwrap(), "main-2");
     }

@@ -138,9 +138,10 @@ fn strip_front_matter(text: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use git2::{FileMode, Signature, Time, build::TreeUpdateBuilder};
+    use git2::{FileMode, build::TreeUpdateBuilder};
 
     use super::*;
+    use crate::workspace::tests::commit_tree;
 
     fn commit_files(files: &[(&str, &str)]) -> (tempfile::TempDir, BareRepository, CommitId) {
         let folder = tempfile::tempdir().unwrap();
@@ -153,13 +154,8 @@ mod tests {
         let empty = git
             .find_tree(git.treebuilder(None).unwrap().write().unwrap())
             .unwrap();
-        let tree = git
-            .find_tree(update.create_updated(git, &empty).unwrap())
-            .unwrap();
-        let who = Signature::new("A", "a@acme.example", &Time::new(1, 0)).unwrap();
-        let commit = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
-        let commit = commit.to_string().parse().unwrap();
-        drop((empty, tree));
+        let commit = commit_tree(git, update.create_updated(git, &empty).unwrap(), None);
+        drop(empty);
         (folder, repository, commit)
     }
 

@@ -56,24 +56,21 @@ impl Workspace {
 #[cfg(test)]
 mod tests {
     use domain::{CommitAuthor, CommitId, ConflictKind, MergeSide};
-    use git2::{Oid, Repository, Signature, Time};
+    use git2::{Oid, Repository};
 
     use crate::{
         inspection::inspect_change,
         tools::tests::World,
-        workspace::{SnapshotRestore, Workspace},
+        workspace::{SnapshotRestore, Workspace, tests::commit_tree},
     };
 
     /// Commits one file on top of a commit.
     fn commit_file(git: &Repository, parent: &CommitId, path: &str, text: &str) -> CommitId {
-        let parent = git.find_commit(Oid::from_str(parent.as_str()).unwrap()).unwrap();
-        let mut tree = git.treebuilder(Some(&parent.tree().unwrap())).unwrap();
+        let base = git.find_commit(Oid::from_str(parent.as_str()).unwrap()).unwrap();
+        let mut tree = git.treebuilder(Some(&base.tree().unwrap())).unwrap();
         tree.insert(path, git.blob(text.as_bytes()).unwrap(), 0o100_644)
             .unwrap();
-        let tree = git.find_tree(tree.write().unwrap()).unwrap();
-        let who = Signature::new("A", "a@acme.example", &Time::new(2, 0)).unwrap();
-        let id = git.commit(None, &who, &who, "file", &tree, &[&parent]).unwrap();
-        id.to_string().parse().unwrap()
+        commit_tree(git, tree.write().unwrap(), Some(parent))
     }
 
     /// Starts a workspace whose base conflicts with a pull request in `conflict.txt`.

@@ -374,6 +374,16 @@ fn toolchain_variables() -> Vec<(&'static str, OsString)> {
 mod tests {
     use super::*;
 
+    /// Commits a tree on top of a commit; no branch moves.
+    pub(super) fn commit_tree(git: &git2::Repository, tree: Oid, parent: Option<&CommitId>) -> CommitId {
+        let parent = parent.map(|id| git.find_commit(Oid::from_str(id.as_str()).unwrap()).unwrap());
+        let parents: Vec<_> = parent.iter().collect();
+        let tree = git.find_tree(tree).unwrap();
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(2, 0)).unwrap();
+        let id = git.commit(None, &who, &who, "x", &tree, &parents).unwrap();
+        id.to_string().parse().unwrap()
+    }
+
     impl ChangedFile {
         pub(crate) fn sample(path: &str, before: Option<&str>, after: Option<&str>) -> Self {
             Self {

@@ -78,6 +78,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::workspace::tests::commit_tree;
 
     struct World {
         folder: tempfile::TempDir,
@@ -113,12 +114,7 @@ mod tests {
                 ("d", blob("#!\n"), 0o100_755),
             ]),
         ];
-        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
-        let commits = trees.map(|tree| {
-            let tree = git.find_tree(tree).unwrap();
-            let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
-            id.to_string().parse().unwrap()
-        });
+        let commits = trees.map(|tree| commit_tree(git, tree, None));
         World {
             folder,
             commits: commits.into(),
@@ -220,12 +216,8 @@ mod tests {
         let folder = tempfile::TempDir::new().unwrap();
         let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
         let git = mirror.objects();
-        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
-        let commits = trees.iter().map(|entries| {
-            let tree = git.find_tree(write_any_tree(git, entries)).unwrap();
-            let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
-            id.to_string().parse().unwrap()
-        });
+        let commits = trees.iter();
+        let commits = commits.map(|entries| commit_tree(git, write_any_tree(git, entries), None));
         World {
             commits: commits.collect(),
             folder,

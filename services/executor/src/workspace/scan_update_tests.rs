@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::tools::tests::World;
+use crate::{tools::tests::World, workspace::tests::commit_tree};
 
 /// Tree of a scan with the omitted paths.
 type ScanOutcome = (Oid, OmittedPaths);
@@ -272,18 +272,15 @@ fn first_file_of_empty_repository_is_found() {
     let world = World::new();
     let mirror = git2::Repository::open(&world.call.workspace.git.mirror).unwrap();
     let tree = mirror.treebuilder(None).unwrap().write().unwrap();
-    let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
-    let tree = mirror.find_tree(tree).unwrap();
-    let base = mirror.commit(None, &who, &who, "empty", &tree, &[]).unwrap();
     let world = ScannedWorld {
-        world: world.at(base.to_string().parse().unwrap()),
+        world: world.at(commit_tree(&mirror, tree, None)),
         clock: tempfile::TempDir::new().unwrap(),
         is_settled: true,
     };
     world.settle();
     world.write("first.txt", "one\n");
     let scanned = world.update();
-    assert_ne!(scanned.as_ref().map(|(found, _)| *found), Some(tree.id()));
+    assert_ne!(scanned.as_ref().map(|(found, _)| *found), Some(tree));
     assert_eq!(scanned, Some(world.scan_afresh()));
 }
 

@@ -5,7 +5,7 @@ use std::{fs, path::PathBuf, process::Command};
 use domain::CommitId;
 use git2::{FileMode, build::TreeUpdateBuilder};
 
-use crate::workspace::{PreparedCheckout, Workspace, WorkspaceStart};
+use crate::workspace::{PreparedCheckout, Workspace, WorkspaceStart, tests::commit_tree};
 
 /// Repository with commits on `main`, a clone of git, and a folder for workspaces.
 struct GitWorld {
@@ -21,32 +21,20 @@ impl GitWorld {
         let folder = tempfile::TempDir::new().unwrap();
         let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
         let git = mirror.objects();
-        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
         let empty = git.treebuilder(None).unwrap().write().unwrap();
         let empty = git.find_tree(empty).unwrap();
-        let mut ids: Vec<git2::Oid> = Vec::new();
+        let mut ids: Vec<CommitId> = Vec::new();
         for files in commits {
             let mut update = TreeUpdateBuilder::new();
             for (path, content) in *files {
                 update.upsert(*path, git.blob(content).unwrap(), FileMode::Blob);
             }
             let tree = update.create_updated(git, &empty).unwrap();
-            let tree = git.find_tree(tree).unwrap();
-            let parents: Vec<git2::Commit<'_>> = ids
-                .last()
-                .map(|id| git.find_commit(*id).unwrap())
-                .into_iter()
-                .collect();
-            let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-            ids.push(
-                git.commit(Some("refs/heads/main"), &who, &who, "x", &tree, &parents)
-                    .unwrap(),
-            );
+            let commit = commit_tree(git, tree, ids.last());
+            mirror.set_branch("main", &commit).unwrap();
+            ids.push(commit);
         }
-        let world = Self {
-            commits: ids.iter().map(|id| id.to_string().parse().unwrap()).collect(),
-            folder,
-        };
+        let world = Self { commits: ids, folder };
         let folder = world.folder.path();
         run_git(
             Command::new("git")
