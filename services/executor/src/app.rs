@@ -13,10 +13,9 @@ use tokio::net::TcpListener;
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
 use crate::{
-    absolute_paths, cleanup,
+    cleanup,
     config::{Config, PeerTls},
     parser,
-    sandbox::{CommandSandbox, MachineView},
     service::{
         disk_watch::{self, DiskReserve},
         isolation,
@@ -56,34 +55,17 @@ impl ServiceApp for ExecutorApp {
             parser::is_parser_installed(),
             "the program `parser` is not beside this one: docs/install.md says what is where"
         );
-        let data_dir = prepare_data_dir(settings.data_dir).await?;
-        let mut hidden = absolute_paths(&settings.hidden).context("executor.hidden")?;
-        hidden.push(data_dir.clone());
+        let data_dir = prepare_data_dir(settings.data_dir.clone()).await?;
         let (tls, trust) = (
             planner_tls(config.tls.as_ref())?,
             PeerTls::new(config.tls.as_ref())?,
         );
         // A command that could read the key could impersonate the executor.
-        hidden.extend(
-            config
-                .tls
-                .as_ref()
-                .map(|tls| std::path::absolute(&tls.key))
-                .transpose()?,
-        );
-        let exposed = absolute_paths(&settings.exposed).context("executor.exposed")?;
-        let view = MachineView::of_this_machine(exposed, hidden);
-        let (launcher, runner) = (settings.launcher.as_deref(), settings.runner_socket.as_deref());
-        let sandbox = CommandSandbox::open(launcher, runner, view, settings.limits)
-            .await
-            .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
-            .without(&settings.without)
-            .with_room(settings.slots);
+        let key = config.tls.as_ref().map(|tls| std::path::absolute(&tls.key));
+        let hidden = [data_dir.clone()].into_iter().chain(key.transpose()?);
+        let opened = settings.open_sandbox(settings.runner_socket.as_deref(), hidden);
+        let sandbox = opened.await?.with_room(settings.slots);
         let (level, probe) = (sandbox.level(), sandbox.probe());
-        sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
-        if !settings.allow_unlimited_processes {
-            sandbox.require_process_limit().map_err(anyhow::Error::msg)?;
-        }
         tracing::info!(
             ?level,
             landlock_abi = probe.offers.landlock,

@@ -3,9 +3,10 @@
 use std::{
     collections::BTreeMap,
     net::{Ipv4Addr, SocketAddr},
-    path::PathBuf,
+    path::{Path, PathBuf},
 };
 
+use anyhow::Context;
 use bootstrap::{
     settings::{Error, TextList},
     tls::{TlsClient, TlsProtocol},
@@ -13,7 +14,10 @@ use bootstrap::{
 use domain::SandboxLevel;
 use serde::{Deserialize, Deserializer};
 
-use crate::sandbox::{CommandLimits, ConfinementMechanism};
+use crate::{
+    absolute_paths,
+    sandbox::{CommandLimits, CommandSandbox, ConfinementMechanism, MachineView},
+};
 
 /// Settings of the executor. The key of its certificate is the only secret, and it gives access to no other
 /// service.
@@ -98,6 +102,32 @@ pub struct ExecutorSettings {
     /// Mechanisms to disable although the machine supports them; the sandbox level falls accordingly.
     #[serde(default)]
     pub without: Vec<ConfinementMechanism>,
+}
+
+impl ExecutorSettings {
+    /// Opens the sandbox, which hides further paths from commands.
+    ///
+    /// # Errors
+    /// Fails when the launcher or runner is missing, or when the sandbox is too weak.
+    pub(crate) async fn open_sandbox(
+        &self,
+        runner: Option<&Path>,
+        further_hidden: impl IntoIterator<Item = PathBuf>,
+    ) -> anyhow::Result<CommandSandbox> {
+        let mut hidden = absolute_paths(&self.hidden).context("executor.hidden")?;
+        hidden.extend(further_hidden);
+        let exposed = absolute_paths(&self.exposed).context("executor.exposed")?;
+        let view = MachineView::of_this_machine(exposed, hidden);
+        let opened = CommandSandbox::open(self.launcher.as_deref(), runner, view, self.limits).await;
+        let sandbox = opened
+            .map_err(|problem| anyhow::anyhow!("executor.launcher, executor.runner_socket: {problem}"))?
+            .without(&self.without);
+        sandbox.require(self.min_level).map_err(anyhow::Error::msg)?;
+        if !self.allow_unlimited_processes {
+            sandbox.require_process_limit().map_err(anyhow::Error::msg)?;
+        }
+        Ok(sandbox)
+    }
 }
 
 fn read_list<'de, D: Deserializer<'de>, T: From<String>>(deserializer: D) -> Result<Vec<T>, D::Error> {

@@ -19,11 +19,8 @@ use super::{
     text_tail,
 };
 use crate::{
-    absolute_paths,
     config::ExecutorSettings,
-    sandbox::{
-        CommandEnd, CommandEnding, CommandSandbox, CommandSpec, IdleLauncher, MachineView, shell_command,
-    },
+    sandbox::{CommandEnd, CommandEnding, CommandSandbox, CommandSpec, IdleLauncher, shell_command},
     tools,
     workspace::Workspace,
 };
@@ -60,17 +57,7 @@ impl FolderCheckRunner {
     /// # Errors
     /// Fails when the launcher is missing, or when the sandbox level is below `executor.min_level`.
     pub async fn open(settings: &ExecutorSettings, workspaces: PathBuf) -> anyhow::Result<Self> {
-        let mut hidden = absolute_paths(&settings.hidden).context("executor.hidden")?;
-        hidden.push(workspaces.clone());
-        let view = MachineView::of_this_machine(absolute_paths(&settings.exposed)?, hidden);
-        let opened = CommandSandbox::open(settings.launcher.as_deref(), None, view, settings.limits).await;
-        let sandbox = opened
-            .map_err(|problem| anyhow::anyhow!("executor.launcher: {problem}"))?
-            .without(&settings.without);
-        sandbox.require(settings.min_level).map_err(anyhow::Error::msg)?;
-        if !settings.allow_unlimited_processes {
-            sandbox.require_process_limit().map_err(anyhow::Error::msg)?;
-        }
+        let sandbox = settings.open_sandbox(None, [workspaces.clone()]).await?;
         Ok(Self { sandbox, workspaces })
     }
 
