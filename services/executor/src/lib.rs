@@ -18,6 +18,7 @@ mod mcp_command;
 mod mirror;
 mod parser;
 mod pattern;
+mod peer_address;
 mod retrieval;
 mod sandbox;
 mod service;

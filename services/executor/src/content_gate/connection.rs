@@ -3,23 +3,20 @@
 
 use std::{io, time::Duration};
 
-use bootstrap::{tls::TlsClient, trace};
+use bootstrap::tls::TlsClient;
 use domain::{CommitId, RepositoryName, cause::format_error_chain};
 use git::{LfsDefect, LfsListing, LfsOid, LfsReceipt};
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
-    Request, Response, StatusCode, Uri,
+    Response, StatusCode, Uri,
     body::{Bytes, Incoming},
     client::conn::http1,
-    header,
 };
 use hyper_util::rt::TokioIo;
-use secrecy::{ExposeSecret, SecretString};
-use tokio::{
-    io::{AsyncRead, AsyncWrite},
-    net::TcpStream,
-    time::timeout,
-};
+use secrecy::SecretString;
+use tokio::time::timeout;
+
+use crate::peer_address::PeerAddress;
 
 // Time limit of a connection. The gate is in the same network.
 const CONNECT_TIME: Duration = Duration::from_secs(10);
@@ -34,10 +31,7 @@ const MAX_WORDS: usize = 16 * 1024;
 
 /// Address of one repository at the git gate, with the grant for it.
 pub(crate) struct GateAddress {
-    host: String,
-    port: u16,
-    /// TLS client if the gate has a certificate.
-    tls: Option<TlsClient>,
+    gate: PeerAddress,
     /// Path of the repository.
     path: String,
     grant: SecretString,
@@ -87,19 +81,8 @@ impl GateAddress {
         tls: Option<&TlsClient>,
     ) -> Result<Self, String> {
         let uri: Uri = gate_url.parse().map_err(|_| "gate_url is not a URL".to_owned())?;
-        let (tls, usual_port) = match (uri.scheme_str(), tls) {
-            (Some("http"), _) => (None, 80),
-            (Some("https"), Some(tls)) => (Some(tls.clone()), 443),
-            (Some("https"), None) => {
-                return Err("gate_url is an https URL, and this executor has no section [tls]".to_owned());
-            }
-            _ => return Err("gate_url is not an http or https URL".to_owned()),
-        };
-        let authority = uri.authority().ok_or("gate_url names no host")?;
         Ok(Self {
-            host: authority.host().to_owned(),
-            port: authority.port_u16().unwrap_or(usual_port),
-            tls,
+            gate: PeerAddress::of_url("gate_url", &uri, tls)?,
             path: format!("{}/{repository}.git", uri.path().trim_end_matches('/')),
             grant,
         })
@@ -192,16 +175,7 @@ impl GateConnection {
                 .await
                 .map_err(|_| build_silence_failure())??,
         };
-        let bearer = format!("Bearer {}", self.address.grant.expose_secret());
-        let mut request = Request::get(path)
-            .header(
-                header::HOST,
-                format!("{}:{}", self.address.host, self.address.port),
-            )
-            .header(header::AUTHORIZATION, bearer);
-        if let Some(caller) = trace::format_traceparent() {
-            request = request.header("traceparent", caller);
-        }
+        let mut request = self.address.gate.request(path, &self.address.grant);
         for (name, value) in extra_headers {
             // As bytes, because a branch name need not be ASCII.
             request = request.header(*name, value.as_bytes());
@@ -250,21 +224,12 @@ pub(crate) async fn digest_references(
 
 impl GateAddress {
     async fn connect(&self) -> Result<http1::SendRequest<Empty<Bytes>>, GateFailure> {
-        let stream = TcpStream::connect((self.host.trim_matches(['[', ']']), self.port)).await?;
-        match &self.tls {
-            None => shake_hands(stream).await,
-            Some(tls) => shake_hands(tls.connect(&self.host, stream).await?).await,
-        }
+        let stream = self.gate.connect().await?;
+        let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
+        // The task ends with the sender.
+        drop(tokio::spawn(connection));
+        Ok(sender)
     }
-}
-
-async fn shake_hands(
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-) -> Result<http1::SendRequest<Empty<Bytes>>, GateFailure> {
-    let (sender, connection) = http1::handshake(TokioIo::new(stream)).await?;
-    // The task ends with the sender.
-    drop(tokio::spawn(connection));
-    Ok(sender)
 }
 
 async fn read_body(answer: Response<Incoming>, most: usize) -> Result<Bytes, GateFailure> {
@@ -309,8 +274,8 @@ mod tests {
         let address = |url: &str| GateAddress::new(url, &name, String::new().into(), None);
         let found = address("http://reporter:7404/git/").unwrap();
         assert_eq!(
-            (found.host.as_str(), found.port, found.path.as_str()),
-            ("reporter", 7404, "/git/acme/shop.git")
+            (found.gate.to_string().as_str(), found.path.as_str()),
+            ("reporter:7404", "/git/acme/shop.git")
         );
         assert_eq!(address("http://[::1]/").unwrap().path, "/acme/shop.git");
         for wrong in ["reporter", "https://reporter/git", "ftp://reporter"] {

@@ -3,24 +3,26 @@
 
 use std::{io, net::Ipv4Addr, sync::Arc, time::Duration};
 
-use bootstrap::{tls, trace};
+use bootstrap::tls;
 use domain::cause::format_error_chain;
 use http_body_util::{BodyExt, Empty, Limited};
 use hyper::{
-    Request, Response, StatusCode, Uri,
+    Response, StatusCode, Uri,
     body::{Bytes, Incoming},
     client::conn::http1,
     header,
 };
 use hyper_util::rt::TokioIo;
-use secrecy::{ExposeSecret, SecretString};
+use secrecy::SecretString;
 use tokio::{
-    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
+    io::AsyncWriteExt,
     net::{TcpListener, TcpStream},
     task::JoinSet,
 };
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument as _;
+
+use crate::peer_address::PeerAddress;
 
 /// Usual port of the relay. Repositories may contain it in settings of their tools.
 const PORT: u16 = 3128;
@@ -30,19 +32,14 @@ const PROTOCOL: &str = "journeyman-egress";
 const ANSWER_TIME: Duration = Duration::from_secs(15);
 /// Limit of simultaneous connections of one command. The proxy has the same limit for a run.
 const MAX_CONNECTIONS: usize = 64;
-/// Error message for the planner.
-const WRONG_URL: &str = "egress_url must be such as http://egress:3128";
 /// Limit of the proxy's messages, in bytes.
 const MAX_WORDS: usize = 16 * 1024;
 
 /// Address of the egress proxy, with the grant for it.
 #[derive(Debug)]
 pub(crate) struct EgressRelay {
-    host: String,
-    port: u16,
-    /// TLS client if the proxy has a certificate. TLS ends in this process, so commands use plain HTTP to
-    /// their loopback.
-    tls: Option<tls::TlsClient>,
+    /// TLS ends in this process, so commands use plain HTTP to their loopback.
+    proxy: PeerAddress,
     grant: SecretString,
 }
 
@@ -107,20 +104,11 @@ impl EgressRelay {
             return Ok(None);
         }
         let uri: Uri = url.parse().map_err(|_| "egress_url is not a URL".to_owned())?;
-        let (tls, usual_port) = match (uri.scheme_str(), client) {
-            (Some("http"), _) => (None, 80),
-            (Some("https"), Some(client)) => (Some(client.clone()), 443),
-            (Some("https"), None) => {
-                return Err("egress_url is an https URL, and this executor has no section [tls]".to_owned());
-            }
-            _ => return Err(WRONG_URL.to_owned()),
-        };
-        let is_base = uri.path() == "/" && uri.query().is_none();
-        let authority = uri.authority().filter(|_| is_base).ok_or(WRONG_URL)?;
+        if uri.path() != "/" || uri.query().is_some() {
+            return Err("egress_url must be such as http://egress:3128".to_owned());
+        }
         Ok(Some(Self {
-            host: authority.host().to_owned(),
-            port: authority.port_u16().unwrap_or(usual_port),
-            tls,
+            proxy: PeerAddress::of_url("egress_url", &uri, client)?,
             grant: grant.to_owned().into(),
         }))
     }
@@ -198,46 +186,17 @@ impl EgressRelay {
     }
 
     async fn ask(&self, path: &str, upgrade: bool) -> Result<Response<Incoming>, String> {
-        let words = |error: io::Error| error.to_string();
-        let stream = TcpStream::connect(self.address()).await.map_err(words)?;
-        // Nagle's algorithm would delay the small writes that the relay passes on, such as TLS
-        // handshakes.
-        stream.set_nodelay(true).map_err(words)?;
-        match &self.tls {
-            None => self.request(stream, path, upgrade).await,
-            Some(tls) => {
-                let stream = tls.connect(&self.host, stream).await.map_err(words)?;
-                self.request(stream, path, upgrade).await
-            }
-        }
-    }
-
-    fn address(&self) -> String {
-        format!("{}:{}", self.host, self.port)
-    }
-
-    async fn request(
-        &self,
-        stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-        path: &str,
-        upgrade: bool,
-    ) -> Result<Response<Incoming>, String> {
+        let stream = self.proxy.connect().await.map_err(|error| error.to_string())?;
         let (mut sender, connection) = http1::handshake(TokioIo::new(stream))
             .await
             .map_err(|error| error.to_string())?;
         // The task ends with the session.
         drop(tokio::spawn(connection.with_upgrades()));
-        let bearer = format!("Bearer {}", self.grant.expose_secret());
-        let mut request = Request::get(path)
-            .header(header::HOST, self.address())
-            .header(header::AUTHORIZATION, bearer);
+        let mut request = self.proxy.request(path, &self.grant);
         if upgrade {
             request = request
                 .header(header::CONNECTION, "upgrade")
                 .header(header::UPGRADE, PROTOCOL);
-        }
-        if let Some(caller) = trace::format_traceparent() {
-            request = request.header("traceparent", caller);
         }
         let request = request
             .body(Empty::<Bytes>::new())
@@ -274,7 +233,7 @@ mod tests {
 
     #[test]
     fn egress_url_must_be_plain_address() {
-        let url = |url: &str| EgressRelay::new(url, "", None).map(|way| way.map(|way| way.address()));
+        let url = |url: &str| EgressRelay::new(url, "", None).map(|way| way.map(|way| way.proxy.to_string()));
         assert_eq!(url(""), Ok(None));
         assert_eq!(url("http://egress:3128"), Ok(Some("egress:3128".to_owned())));
         assert_eq!(url("http://egress/"), Ok(Some("egress:80".to_owned())));
