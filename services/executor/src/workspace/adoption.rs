@@ -11,7 +11,9 @@ use std::{
 use domain::{CommitAuthor, CommitId};
 use git2::Oid;
 
-use super::{WorkspaceError, WorkspaceRoot, disk::VIEW, tracked_files::list_tracked_files};
+use super::{
+    WorkspaceError, WorkspaceRoot, commits::write_commit, disk::VIEW, tracked_files::list_tracked_files,
+};
 use crate::sandbox::PathCover;
 
 const BRANCH: &str = "main";
@@ -249,10 +251,6 @@ fn plan_adoption(
 
 /// Creates the commit that the work starts from.
 pub(super) fn commit_base(repository: &git::BareRepository, tree: Oid) -> Result<CommitId, WorkspaceError> {
-    let git = repository.objects();
-    let who = git::commit_signature(&CommitAuthor::journeyman(), 0)?;
-    let id = git.commit(None, &who, &who, "As it was\n", &git.find_tree(tree)?, &[])?;
-    id.to_string()
-        .parse()
-        .map_err(|_| WorkspaceError::Trouble("git gave a strange commit id".to_owned()))
+    let author = CommitAuthor::journeyman();
+    write_commit(repository.objects(), tree, &[], "As it was\n", (&author, 0))
 }

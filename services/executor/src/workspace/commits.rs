@@ -259,13 +259,8 @@ impl Workspace {
     }
 }
 
-fn commit_id(id: Oid) -> Result<CommitId, WorkspaceError> {
-    id.to_string()
-        .parse()
-        .map_err(|_| WorkspaceError::Trouble("git gave a strange commit id".to_owned()))
-}
-
-fn write_commit(
+/// Writes a commit; no branch moves.
+pub(super) fn write_commit(
     git: &git2::Repository,
     tree: Oid,
     parents: &[CommitId],
@@ -278,7 +273,10 @@ fn write_commit(
         .map(|parent| git.find_commit(Oid::from_str(parent.as_str())?))
         .collect::<Result<Vec<_>, _>>()?;
     let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?)
+    let id = git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?;
+    id.to_string()
+        .parse()
+        .map_err(|_| WorkspaceError::Trouble("git gave a strange commit id".to_owned()))
 }
 
 /// Explains to the model that nothing was written.
