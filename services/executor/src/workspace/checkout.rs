@@ -115,8 +115,7 @@ pub(super) struct CheckoutWriter<'a> {
 impl CheckoutWriter<'_> {
     /// Writes all files of a tree.
     pub(super) fn write_tree(&self, git: &git2::Repository, tree: Oid) -> Result<StatCache, WorkspaceError> {
-        let mut leaves = Vec::new();
-        find_leaves(self.root, git, tree, Path::new(""), &mut leaves, 0)?;
+        let leaves = self.find_leaves(git, tree, Path::new(""), 0)?;
         let files = leaves
             .iter()
             .map(|leaf| (leaf.path.as_path(), (leaf.id, leaf.mode)));
@@ -159,39 +158,39 @@ impl CheckoutWriter<'_> {
         }
         Ok(cache)
     }
-}
 
-/// Collects files and links of a tree. For a submodule, only its folder is created; its content is never
-/// fetched.
-fn find_leaves(
-    root: &WorkspaceRoot,
-    git: &git2::Repository,
-    tree: Oid,
-    folder: &Path,
-    found: &mut Vec<TreeLeaf>,
-    depth: usize,
-) -> Result<(), WorkspaceError> {
-    if depth > MAX_DEPTH {
-        return Err(WorkspaceError::Trouble(format!(
-            "{} is nested too deep",
-            folder.display()
-        )));
-    }
-    for entry in &git.find_tree(tree)? {
-        if !is_plain_name(entry.name_bytes()) {
-            tracing::warn!(folder = %folder.display(), "an entry with an unsafe name is left out");
-            continue;
+    /// Collects files and links of a tree. For a submodule, only its folder is created; its content is never
+    /// fetched.
+    fn find_leaves(
+        &self,
+        git: &git2::Repository,
+        tree: Oid,
+        folder: &Path,
+        depth: usize,
+    ) -> Result<Vec<TreeLeaf>, WorkspaceError> {
+        if depth > MAX_DEPTH {
+            let problem = format!("{} is nested too deep", folder.display());
+            return Err(WorkspaceError::Trouble(problem));
         }
-        let path = folder.join(os_name(entry.name_bytes()));
-        match entry.kind() {
-            Some(ObjectType::Tree) => find_leaves(root, git, entry.id(), &path, found, depth + 1)?,
-            Some(ObjectType::Blob) => found.push(TreeLeaf {
-                path,
-                id: entry.id(),
-                mode: entry.filemode(),
-            }),
-            _ => root.make_folder(&path)?,
+        let mut found = Vec::new();
+        for entry in &git.find_tree(tree)? {
+            if !is_plain_name(entry.name_bytes()) {
+                tracing::warn!(folder = %folder.display(), "an entry with an unsafe name is left out");
+                continue;
+            }
+            let path = folder.join(os_name(entry.name_bytes()));
+            match entry.kind() {
+                Some(ObjectType::Tree) => {
+                    found.extend(self.find_leaves(git, entry.id(), &path, depth + 1)?)
+                }
+                Some(ObjectType::Blob) => found.push(TreeLeaf {
+                    path,
+                    id: entry.id(),
+                    mode: entry.filemode(),
+                }),
+                _ => self.root.make_folder(&path)?,
+            }
         }
+        Ok(found)
     }
-    Ok(())
 }
