@@ -86,7 +86,7 @@ impl ReportPerformer {
             match Box::pin(records.clear(&**effect)).await {
                 Ok(cleared) => clearances.push(cleared),
                 // The conversation has no reader for it, and the other effects do not depend on it.
-                Err(EffectError::Unwritable(refused)) if effect.only_tells() => {
+                Err(EffectError::Unwritable(refused)) if effect.only_informs() => {
                     self.refusals.note(&report.ticket, effect.name(), &refused);
                     clearances.push(None);
                 }
@@ -99,7 +99,7 @@ impl ReportPerformer {
                 }
             }
         }
-        let is_told_only = effects.iter().all(|effect| effect.only_tells());
+        let is_told_only = effects.iter().all(|effect| effect.only_informs());
         let mut receipts = EffectReceipts::default();
         let mut failed: Option<OutboundOutcome> = None;
         let nothing = ClearedText::default();
@@ -132,7 +132,7 @@ impl ReportPerformer {
                     }
                     receipts.extend(later);
                 }
-                Err(EffectError::Unwritable(refused)) if effect.only_tells() => {
+                Err(EffectError::Unwritable(refused)) if effect.only_informs() => {
                     self.refusals.note(&report.ticket, effect.name(), &refused);
                     receipts.extend(refused.into());
                 }
@@ -140,7 +140,7 @@ impl ReportPerformer {
                     let outcome = settle_failure(report, trouble, patience)?;
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
                     // A failed notification does not stop the effects after it.
-                    if !effect.only_tells() {
+                    if !effect.only_informs() {
                         return Ok(PerformedReport {
                             outcome,
                             untold: None,
@@ -263,7 +263,7 @@ impl EffectSteps for ReportedEffect<'_> {
     async fn find_result(&self) -> Result<Option<EffectReceipts>, EffectError> {
         let found = self.effect.find_result(&self.performer.outside, self.asked).await;
         match found {
-            Err(EffectError::Unwritable(refused)) if self.effect.only_tells() => Ok(Some(refused.into())),
+            Err(EffectError::Unwritable(refused)) if self.effect.only_informs() => Ok(Some(refused.into())),
             found => found,
         }
     }
@@ -272,7 +272,7 @@ impl EffectSteps for ReportedEffect<'_> {
     async fn create(&self) -> Result<EffectReceipts, EffectError> {
         let created = self.effect.create(&self.performer.outside, self.asked).await;
         match created {
-            Err(EffectError::Unwritable(refused)) if self.effect.only_tells() => Ok(refused.into()),
+            Err(EffectError::Unwritable(refused)) if self.effect.only_informs() => Ok(refused.into()),
             created => created,
         }
     }

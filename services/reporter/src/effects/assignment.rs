@@ -16,16 +16,14 @@ pub(crate) struct AssignTicket {
 impl OutboundEffect for AssignTicket {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "assign"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.ticket)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn find_result(
@@ -128,16 +126,14 @@ pub(crate) struct UnassignTicket {
 impl OutboundEffect for UnassignTicket {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "unassign"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.ticket)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

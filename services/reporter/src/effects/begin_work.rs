@@ -15,16 +15,14 @@ pub(crate) struct BeginWork;
 impl OutboundEffect for BeginWork {
     type Output = Option<BegunWork>;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "begin_work"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::OwnRecords
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

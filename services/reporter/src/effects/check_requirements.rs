@@ -29,6 +29,8 @@ pub(crate) struct CheckRequirements {
 impl OutboundEffect for CheckRequirements {
     type Output = Vec<MetadataPattern>;
 
+    const ONLY_READS: bool = true;
+
     // The first requirement was the signature of commits, and the name never changes.
     fn name(&self) -> &'static str {
         "check_signing"
@@ -36,10 +38,6 @@ impl OutboundEffect for CheckRequirements {
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Repository(&self.repository)
-    }
-
-    fn only_reads(&self) -> bool {
-        true
     }
 
     async fn create(

@@ -24,17 +24,15 @@ pub(crate) struct RerunChecks {
 impl OutboundEffect for RerunChecks {
     type Output = Option<RerunResult>;
 
+    /// The report about failed checks succeeds without the restart.
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "rerun_checks"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::PullRequest(&self.pull_request)
-    }
-
-    /// The report about failed checks succeeds without the restart.
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(
@@ -125,16 +123,14 @@ pub(crate) struct CheckRun {
 impl OutboundEffect for CheckRun {
     type Output = Option<CheckRunId>;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "check_run"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::CheckRun(self.repository.as_ref())
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {

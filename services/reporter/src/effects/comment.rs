@@ -18,20 +18,15 @@ pub(crate) struct WriteComment {
 impl OutboundEffect for WriteComment {
     type Output = WrittenComment;
 
+    const ONLY_INFORMS: bool = true;
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "comment"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Thread(&self.thread)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     fn tells_in(&self) -> Option<&CommentThread> {
@@ -85,20 +80,15 @@ pub(crate) enum CallFor {
 impl OutboundEffect for CallPeople {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "call"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Thread(&self.thread)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     async fn find_result(
@@ -145,16 +135,14 @@ pub(crate) struct AddReaction {
 impl OutboundEffect for AddReaction {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         self.reaction.as_str()
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Reactable(&self.to)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

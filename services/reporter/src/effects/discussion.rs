@@ -38,20 +38,15 @@ impl ResearchThread {
 impl OutboundEffect for ResearchThread {
     type Output = BegunThread;
 
+    const ONLY_INFORMS: bool = true;
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "research_thread"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Discussion(&self.repository, self.number)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     async fn find_result(
@@ -90,16 +85,14 @@ pub(crate) struct LinkThreads {
 impl OutboundEffect for LinkThreads {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "link_threads"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Discussion(&self.repository, self.number)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(
@@ -161,16 +154,14 @@ fn summary_of(ticket: &TicketKey) -> String {
 impl OutboundEffect for WriteSummary {
     type Output = WrittenComment;
 
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "summary"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Thread(&self.thread)
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     async fn find_result(
@@ -223,16 +214,14 @@ pub(crate) struct MarkAnswer {
 impl OutboundEffect for MarkAnswer {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "mark_answer"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Discussion(&self.repository, self.number)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

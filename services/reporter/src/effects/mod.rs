@@ -76,27 +76,21 @@ pub(crate) trait OutboundEffect: Debug + Send + Sync {
     /// Output for later effects, texts and the planner. It is also the receipt in the ledger.
     type Output: Into<EffectReceipts> + Send;
 
+    /// True for an effect that only informs people. Its failure does not undo the report.
+    const ONLY_INFORMS: bool = false;
+
+    /// True if GitHub or Jira refuses or absorbs a repetition. If false, an attempt of unknown outcome is searched for
+    /// until its window has passed.
+    const ABSORBS_REPETITION: bool = true;
+
+    /// True for an effect that writes nothing outside.
+    const ONLY_READS: bool = false;
+
     /// Returns the name in the ledger, in failpoints and in metrics. It never changes.
     fn name(&self) -> &'static str;
 
     /// Returns the target as the report names it. The reporter checks it before anything is done.
     fn target(&self) -> EffectTarget<'_>;
-
-    /// Returns true for an effect that only informs people. Its failure does not undo the report.
-    fn only_tells(&self) -> bool {
-        false
-    }
-
-    /// Returns true if GitHub or Jira refuses or absorbs a repetition. If false, an attempt of unknown outcome is
-    /// searched for until its window has passed.
-    fn absorbs_repetition(&self) -> bool {
-        true
-    }
-
-    /// Returns true for an effect that writes nothing outside.
-    fn only_reads(&self) -> bool {
-        false
-    }
 
     /// Returns the thread that gets the text of the report, for the effect that writes it.
     fn tells_in(&self) -> Option<&CommentThread> {
@@ -134,13 +128,13 @@ pub(crate) trait PlannedEffect: Debug + Send + Sync {
     /// See [`OutboundEffect::target`].
     fn target(&self) -> EffectTarget<'_>;
 
-    /// See [`OutboundEffect::only_tells`].
-    fn only_tells(&self) -> bool;
+    /// See [`OutboundEffect::ONLY_INFORMS`].
+    fn only_informs(&self) -> bool;
 
-    /// See [`OutboundEffect::absorbs_repetition`].
+    /// See [`OutboundEffect::ABSORBS_REPETITION`].
     fn absorbs_repetition(&self) -> bool;
 
-    /// See [`OutboundEffect::only_reads`].
+    /// See [`OutboundEffect::ONLY_READS`].
     fn only_reads(&self) -> bool;
 
     /// See [`OutboundEffect::tells_in`].
@@ -174,16 +168,16 @@ impl<E: OutboundEffect> PlannedEffect for E {
         OutboundEffect::target(self)
     }
 
-    fn only_tells(&self) -> bool {
-        OutboundEffect::only_tells(self)
+    fn only_informs(&self) -> bool {
+        E::ONLY_INFORMS
     }
 
     fn absorbs_repetition(&self) -> bool {
-        OutboundEffect::absorbs_repetition(self)
+        E::ABSORBS_REPETITION
     }
 
     fn only_reads(&self) -> bool {
-        OutboundEffect::only_reads(self)
+        E::ONLY_READS
     }
 
     fn tells_in(&self) -> Option<&CommentThread> {

@@ -29,16 +29,14 @@ pub(crate) struct CreateIssue {
 impl OutboundEffect for CreateIssue {
     type Output = MadeIssue;
 
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "create_issue"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::IssuePart(&self.repository, self.parent)
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     async fn find_result(
@@ -139,16 +137,14 @@ impl AddSubIssue {
 impl OutboundEffect for AddSubIssue {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "add_sub_issue"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::IssuePart(&self.repository, self.parent)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn find_result(

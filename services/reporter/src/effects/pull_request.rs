@@ -248,16 +248,14 @@ pub(crate) struct LabelPullRequest {
 impl OutboundEffect for LabelPullRequest {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "label_pull_request"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::OpenedPullRequest
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(
@@ -294,16 +292,14 @@ pub(crate) struct LinkPullRequest {
 impl OutboundEffect for LinkPullRequest {
     type Output = Option<RefusedLink>;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "link_pull_request"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.issue)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

@@ -19,16 +19,14 @@ pub(crate) struct RecordEnd {
 impl OutboundEffect for RecordEnd {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "record_end"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::PullRequest(&self.pull_request)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(
@@ -58,16 +56,14 @@ pub(crate) struct RecordOpen {
 impl OutboundEffect for RecordOpen {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "record_open"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::PullRequest(&self.pull_request)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

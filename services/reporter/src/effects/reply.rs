@@ -37,20 +37,15 @@ impl ReplyInThread {
 impl OutboundEffect for ReplyInThread {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "reply"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::ReviewThread(&self.pull_request, self.comment)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     async fn find_result(

@@ -24,17 +24,15 @@ pub(crate) struct RequestReview {
 impl OutboundEffect for RequestReview {
     type Output = Option<ApprovalCount>;
 
+    /// The pull request is ready with or without reviewers.
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "request_review"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::PullRequest(&self.pull_request)
-    }
-
-    /// The pull request is ready with or without reviewers.
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

@@ -43,16 +43,14 @@ pub(crate) struct ResolveThread {
 impl OutboundEffect for ResolveThread {
     type Output = ();
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "resolve_thread"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::ReviewThread(&self.pull_request, self.comment)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

@@ -70,6 +70,8 @@ pub(crate) struct ShowFiles {
 impl OutboundEffect for ShowFiles {
     type Output = ChangedFiles;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "show_files"
     }
@@ -79,10 +81,6 @@ impl OutboundEffect for ShowFiles {
             Some(named) => EffectTarget::PullRequest(named),
             None => EffectTarget::OpenedPullRequest,
         }
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(

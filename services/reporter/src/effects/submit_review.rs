@@ -18,16 +18,14 @@ pub(crate) struct SubmitReview(pub(crate) PullRequestReviewed);
 impl OutboundEffect for SubmitReview {
     type Output = ();
 
+    const ABSORBS_REPETITION: bool = false;
+
     fn name(&self) -> &'static str {
         "submit_review"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::ReviewedPullRequest(&self.0.pull_request)
-    }
-
-    fn absorbs_repetition(&self) -> bool {
-        false
     }
 
     /// Done if a review of ours has the effect's marker.

@@ -44,16 +44,14 @@ impl From<TransitionOutcome> for EffectReceipts {
 impl OutboundEffect for TransitionIssue {
     type Output = TransitionOutcome;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "transition"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.issue)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn find_result(
@@ -192,16 +190,14 @@ pub(crate) struct CloseIssue {
 impl OutboundEffect for CloseIssue {
     type Output = TransitionResult;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "close_issue"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Issue(&self.repository, self.number)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn find_result(

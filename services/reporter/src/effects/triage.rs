@@ -58,16 +58,14 @@ pub(crate) struct SetIssueType {
 impl OutboundEffect for SetIssueType {
     type Output = Vec<UnsetChoice>;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "set_issue_type"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.ticket)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn find_result(
@@ -139,16 +137,14 @@ pub(crate) struct SetPriority {
 impl OutboundEffect for SetPriority {
     type Output = Vec<UnsetChoice>;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "set_priority"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.ticket)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn find_result(
@@ -221,16 +217,14 @@ pub(crate) struct SetProjectFields {
 impl OutboundEffect for SetProjectFields {
     type Output = Vec<UnsetChoice>;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "set_project_fields"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Issue(&self.repository, self.number)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     async fn create(
@@ -337,16 +331,14 @@ impl From<LinkOutcome> for EffectReceipts {
 impl OutboundEffect for LinkIssues {
     type Output = LinkOutcome;
 
+    const ONLY_INFORMS: bool = true;
+
     fn name(&self) -> &'static str {
         "link_issues"
     }
 
     fn target(&self) -> EffectTarget<'_> {
         EffectTarget::Ticket(&self.issue)
-    }
-
-    fn only_tells(&self) -> bool {
-        true
     }
 
     /// Done if any link between both issues exists, of any type and author.
