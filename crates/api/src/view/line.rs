@@ -43,9 +43,10 @@ impl TimelineLine {
 
     /// Adds the whole text when the headline contains it truncated or with joined lines.
     pub(super) fn rest_of(self, text: &str) -> Self {
-        match self.head.ends_with('…') || text.trim().contains('\n') {
-            true => self.more(text),
-            false => self,
+        if self.head.ends_with('…') || text.trim().contains('\n') {
+            self.more(text)
+        } else {
+            self
         }
     }
 

@@ -19,9 +19,10 @@ pub(super) fn render_model_request(turn: u32, phase: RunPhase) -> TimelineLine {
 pub(super) fn render_model_reply(reply: &ModelReply) -> TimelineLine {
     let calls: Vec<_> = reply.tool_calls().map(|call| call.name.as_str()).collect();
     let (text, took) = (reply.text(), format_usage(reply));
-    match calls.is_empty() {
-        true => TimelineLine::new(Who::Model, format!("says ({took}): {text}")).rest_of(&text),
-        false => TimelineLine::new(Who::Model, format!("wants {} ({took})", calls.join(", "))).more(&text),
+    if calls.is_empty() {
+        TimelineLine::new(Who::Model, format!("says ({took}): {text}")).rest_of(&text)
+    } else {
+        TimelineLine::new(Who::Model, format!("wants {} ({took})", calls.join(", "))).more(&text)
     }
 }
 
@@ -132,9 +133,10 @@ fn render_intake(intake: &TicketIntake) -> TimelineLine {
     };
     let (kind, class) = (intake.kind.as_str(), intake.class.as_str());
     let modules: Vec<&str> = intake.modules.iter().map(|module| module.name.as_str()).collect();
-    let modules = match modules.is_empty() {
-        true => String::new(),
-        false => format!(" in {}", modules.join(", ")),
+    let modules = if modules.is_empty() {
+        String::new()
+    } else {
+        format!(" in {}", modules.join(", "))
     };
     let words = format!("{class} {kind}{modules}, {next}: {}", intake.one_liner);
     TimelineLine::new(Who::Model, words).rest_of(&intake.one_liner)

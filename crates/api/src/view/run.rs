@@ -49,9 +49,10 @@ pub(super) fn render_raised_class(class: WorkClass) -> TimelineLine {
 
 /// Renders a wait. Only a wait for a person is highlighted, because other waits end without help.
 pub(super) fn render_wait(waits_for: WaitCondition) -> TimelineLine {
-    TimelineLine::new(Who::Planner, waits_for.words()).tone(match waits_for.is_for_person() {
-        true => Tone::Warm,
-        false => Tone::Quiet,
+    TimelineLine::new(Who::Planner, waits_for.words()).tone(if waits_for.is_for_person() {
+        Tone::Warm
+    } else {
+        Tone::Quiet
     })
 }
 
