@@ -207,9 +207,12 @@ impl From<&CommitCheck> for ObservedCheck {
     fn from(check: &CommitCheck) -> Self {
         Self {
             name: check.name.clone(),
-            result: check.conclusion.map(|end| match end.is_good() {
-                true => CheckResult::Good,
-                false => CheckResult::Bad,
+            result: check.conclusion.map(|end| {
+                if end.is_good() {
+                    CheckResult::Good
+                } else {
+                    CheckResult::Bad
+                }
             }),
             ended_at: check.completed_at,
         }

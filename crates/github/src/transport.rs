@@ -56,9 +56,10 @@ impl GitHubAnswer {
             return Err(self.intent.refuse_answer(detail).into());
         }
         serde_json::from_str(&self.body).map_err(|error| {
-            match json::is_foreign_object::<T>(self.body.as_bytes()) {
-                true => self.foreign(),
-                false => self.malformed(&error),
+            if json::is_foreign_object::<T>(self.body.as_bytes()) {
+                self.foreign()
+            } else {
+                self.malformed(&error)
             }
         })
     }

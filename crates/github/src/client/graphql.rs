@@ -66,9 +66,10 @@ impl GitHubClient {
             // The loop ends after one new token. GitHub refuses credentials before it runs anything, so
             // mutations may repeat.
             let caller = Box::pin(self.graphql_caller(repository, access)).await?;
-            let answer = match call.is_write() {
-                true => Box::pin(transport::send_request(&caller, call)).await,
-                false => Box::pin(transport::send_read(&caller, call)).await,
+            let answer = if call.is_write() {
+                Box::pin(transport::send_request(&caller, call)).await
+            } else {
+                Box::pin(transport::send_read(&caller, call)).await
             };
             match answer {
                 Err(Error::Unauthorized { .. })
@@ -102,9 +103,10 @@ impl GitHubClient {
         let caller = self.0.projects.as_ref().ok_or_else(|| Error::Unauthorized {
             check: "project_token, which is not set".to_owned(),
         })?;
-        let answer = match call.is_write() {
-            true => transport::send_request(caller, call).await,
-            false => transport::send_read(caller, call).await,
+        let answer = if call.is_write() {
+            transport::send_request(caller, call).await
+        } else {
+            transport::send_read(caller, call).await
         };
         match answer {
             Err(Error::Unauthorized { .. }) => Err(Error::Unauthorized {
