@@ -114,9 +114,10 @@ pub struct WebhookRegistration<'a> {
 impl WebhookRegistration<'_> {
     fn request(&self, dialect: JiraDialect) -> (&'static str, Value) {
         let keys: Vec<String> = self.projects.iter().map(|key| format!("\"{key}\"")).collect();
-        let filter = match keys.is_empty() {
-            true => String::new(),
-            false => format!("project in ({})", keys.join(", ")),
+        let filter = if keys.is_empty() {
+            String::new()
+        } else {
+            format!("project in ({})", keys.join(", "))
         };
         let common = [
             ("name", json!("Journeyman")),

@@ -383,9 +383,10 @@ impl WikiBuilder {
         self.inline();
         let to = encode_target(&address);
         let text = text.trim();
-        let link = match text.is_empty() || text == address {
-            true => format!("[{to}]"),
-            false => format!("[{}|{to}]", escape_text(text, Some('['), TextContext::Marked)),
+        let link = if text.is_empty() || text == address {
+            format!("[{to}]")
+        } else {
+            format!("[{}|{to}]", escape_text(text, Some('['), TextContext::Marked))
         };
         self.write(&link);
     }
@@ -405,9 +406,10 @@ impl WikiBuilder {
 }
 
 fn format_marker(sign: char, is_braced: bool) -> String {
-    match is_braced {
-        true => format!("{{{sign}}}"),
-        false => sign.to_string(),
+    if is_braced {
+        format!("{{{sign}}}")
+    } else {
+        sign.to_string()
     }
 }
 

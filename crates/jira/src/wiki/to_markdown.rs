@@ -118,10 +118,12 @@ fn find_parameter<'a>(parameters: &'a str, name: &str) -> &'a str {
 
 fn find_language(parameters: &str) -> &str {
     let first = parameters.split('|').next().unwrap_or_default().trim();
-    match first.contains('=') {
-        true => find_parameter(parameters, "language"),
-        false if first == "none" => "",
-        false => first,
+    if first.contains('=') {
+        find_parameter(parameters, "language")
+    } else if first == "none" {
+        ""
+    } else {
+        first
     }
 }
 
