@@ -126,9 +126,10 @@ impl MarkdownPage {
 
     fn open(&mut self, start: String, end: String) {
         let is_too_deep = self.ends.len() >= MOST_LEVELS;
-        let (start, end) = match is_too_deep {
-            true => Default::default(),
-            false => (start, end),
+        let (start, end) = if is_too_deep {
+            Default::default()
+        } else {
+            (start, end)
         };
         self.html.push_str(&start);
         self.ends.push(end);

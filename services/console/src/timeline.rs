@@ -169,9 +169,10 @@ fn render_more(fact: &Fact, text: &str) -> Markup {
             | Fact::Decided { .. }
             | Fact::Returned { .. }
     );
-    match is_prose {
-        true => render_markdown(text),
-        false => html! { pre { (make_visible(text)) } },
+    if is_prose {
+        render_markdown(text)
+    } else {
+        html! { pre { (make_visible(text)) } }
     }
 }
 
@@ -210,9 +211,10 @@ fn describe_turn(entries: &[&JournalEntry]) -> String {
     }
     parts.extend(cost.map(format_dollars));
     parts.retain(|part| !part.is_empty());
-    match parts.is_empty() {
-        true => words,
-        false => format!("{words}: {}", parts.join(" · ")),
+    if parts.is_empty() {
+        words
+    } else {
+        format!("{words}: {}", parts.join(" · "))
     }
 }
 

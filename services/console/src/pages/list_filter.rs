@@ -20,9 +20,10 @@ pub(super) fn build_list_path(path: &str, fields: &[(&str, &str)]) -> String {
     let pairs: Vec<_> = given
         .map(|(name, value)| format!("{name}={}", percent_encode(value)))
         .collect();
-    match pairs.is_empty() {
-        true => path.to_owned(),
-        false => format!("{path}?{}", pairs.join("&")),
+    if pairs.is_empty() {
+        path.to_owned()
+    } else {
+        format!("{path}?{}", pairs.join("&"))
     }
 }
 

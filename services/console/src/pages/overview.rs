@@ -234,9 +234,10 @@ fn render_needs_you(known: &OverviewReadings, now: Timestamp) -> Markup {
 
 fn render_waiting_run(run: &RunView, now: Timestamp) -> Markup {
     let is_decision = run.waits_for.as_deref() == Some(WaitCondition::Decision.as_str());
-    let path = match is_decision {
-        true => format!("{}/approval", run_path(&run.id)),
-        false => ticket_path(&run.ticket),
+    let path = if is_decision {
+        format!("{}/approval", run_path(&run.id))
+    } else {
+        ticket_path(&run.ticket)
     };
     let questions = run
         .overview

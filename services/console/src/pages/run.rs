@@ -149,16 +149,18 @@ fn render_follower(path: &str, asked: RunPageQuery, events: &str, nonce: &str, s
             div id="now" { (step) }
             pre id="output" tabindex="0" role="region" aria-label="Output of the running command" {}
             p {
-                @match asked.follow {
-                    true => a href=(other) { "Stop following" },
-                    false => a href={ (other) "#end" } { "Follow to the end" },
+                @if asked.follow {
+                    a href=(other) { "Stop following" }
+                } @else {
+                    a href={ (other) "#end" } { "Follow to the end" }
                 }
             }
             noscript {
                 p.soft {
-                    @match asked.follow {
-                        true => "Without JavaScript, this page loads again every 15 seconds.",
-                        false => "Without JavaScript, this page shows the run as it was when it loaded, unless you follow it.",
+                    @if asked.follow {
+                        "Without JavaScript, this page loads again every 15 seconds."
+                    } @else {
+                        "Without JavaScript, this page shows the run as it was when it loaded, unless you follow it."
                     }
                 }
             }

@@ -176,12 +176,13 @@ async fn describe_effects(
 
 /// Completes the effects of a dry run, which follow "would".
 fn complete_sentences(effects: Vec<String>) -> Vec<String> {
-    match effects.is_empty() {
-        true => vec!["Nothing would change.".to_owned()],
-        false => effects
+    if effects.is_empty() {
+        vec!["Nothing would change.".to_owned()]
+    } else {
+        effects
             .into_iter()
             .map(|effect| format!("It would {effect}."))
-            .collect(),
+            .collect()
     }
 }
 
