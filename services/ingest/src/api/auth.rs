@@ -187,9 +187,10 @@ impl FromRequestParts<ApiState> for InstallationAdminProof {
 
     async fn from_request_parts(parts: &mut Parts, state: &ApiState) -> Result<Self, ApiProblem> {
         let AdminProof(caller) = AdminProof::from_parts(parts, state)?;
-        match caller.scope.is_all() {
-            true => Ok(Self(caller)),
-            false => Err(ApiProblem::Forbidden),
+        if caller.scope.is_all() {
+            Ok(Self(caller))
+        } else {
+            Err(ApiProblem::Forbidden)
         }
     }
 }

@@ -17,17 +17,19 @@ pub(crate) struct TokenCaller {
 impl TokenCaller {
     /// Refuses a ticket outside the scope with the answer for an unknown one, so that the caller learns nothing.
     pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), ApiProblem> {
-        match self.scope.has_ticket(ticket) {
-            true => Ok(()),
-            false => Err(ticket.unknown()),
+        if self.scope.has_ticket(ticket) {
+            Ok(())
+        } else {
+            Err(ticket.unknown())
         }
     }
 
     /// Refuses a repository outside the scope in the same way.
     pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), ApiProblem> {
-        match self.scope.has_repository(repository) {
-            true => Ok(()),
-            false => Err(ApiProblem::NotFound(format!("nothing is known of {repository}"))),
+        if self.scope.has_repository(repository) {
+            Ok(())
+        } else {
+            Err(ApiProblem::NotFound(format!("nothing is known of {repository}")))
         }
     }
 }

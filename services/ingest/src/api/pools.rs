@@ -150,9 +150,10 @@ fn list_pool_problems(
 fn list_current_problems(pool: &ExecutorPool, with_addresses: bool) -> Vec<String> {
     let mut problems = Vec::new();
     if !pool.unresolved.is_empty() {
-        let names = match with_addresses {
-            true => Vec::from_iter(pool.unresolved.iter().map(String::as_str)).join(", "),
-            false => "a name in planner.pools".to_owned(),
+        let names = if with_addresses {
+            Vec::from_iter(pool.unresolved.iter().map(String::as_str)).join(", ")
+        } else {
+            "a name in planner.pools".to_owned()
         };
         problems.push(format!("{names} stands for no address"));
     }

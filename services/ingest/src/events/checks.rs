@@ -427,9 +427,10 @@ fn list_failed_checks(
     let is_red = |check: &&CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
     let (mut failed, mut room) = (Vec::new(), log_essence::ALL_CHARS);
     for check in checks.iter().filter(is_red).take(FAILED_CHECKS) {
-        let raw = match failed.len() < READ_LOGS {
-            true => facts.log(&ours.repository, &Box::new(check.clone()))?.as_deref(),
-            false => None,
+        let raw = if failed.len() < READ_LOGS {
+            facts.log(&ours.repository, &Box::new(check.clone()))?.as_deref()
+        } else {
+            None
         };
         let essence = raw.map(|raw| log_essence::extract_essence(raw, room));
         room -= essence

@@ -121,9 +121,10 @@ impl EventKind for CloseEvent {
         };
         let merged_by = now.merged_by.as_ref();
         // Only the webhook names the user who closed a pull request without a merge.
-        let by = match now.merged {
-            true => merged_by.or(told),
-            false => told.or(merged_by),
+        let by = if now.merged {
+            merged_by.or(told)
+        } else {
+            told.or(merged_by)
         };
         let by = by.map_or("somebody", String::as_str);
         let (key, event) = build_close_event(ours, now.merged, by, at);

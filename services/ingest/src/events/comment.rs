@@ -318,8 +318,8 @@ impl CommentEvent {
                 // answer.
                 return Ok(EventVerdict::behind());
             }
-            return match is_question {
-                true => Ok(EventVerdict::Becomes(Box::new(QuestionEvent {
+            if is_question {
+                return Ok(EventVerdict::Becomes(Box::new(QuestionEvent {
                     ticket,
                     key: self.key.clone(),
                     at: self.at,
@@ -327,10 +327,11 @@ impl CommentEvent {
                     text: self.text.clone(),
                     comment: self.reactable(),
                     pull_request,
-                }))),
-                false if progress.is_behind => self.as_news(ticket, pull_request, facts),
-                false => Ok(EventVerdict::nothing("no run is under way that could read it")),
-            };
+                })));
+            }
+            if !progress.is_behind {
+                return Ok(EventVerdict::nothing("no run is under way that could read it"));
+            }
         }
         self.as_news(ticket, pull_request, facts)
     }

@@ -48,15 +48,16 @@ pub(super) fn build_channel_events(now: &PullRequest) -> [Box<dyn EventKind>; 2]
     let told = told
         .find(|event| format!("{event:?}").starts_with(name))
         .expect(name);
-    match now.merged {
-        true => [
+    if now.merged {
+        [
             told,
             Box::new(CompetingMergeEvent::from_poll(&build_repository_name(), now)),
-        ],
-        false => [
+        ]
+    } else {
+        [
             told,
             Box::new(CompetingCloseEvent::from_poll(&build_repository_name(), now)),
-        ],
+        ]
     }
 }
 

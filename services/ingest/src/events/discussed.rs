@@ -106,9 +106,10 @@ impl DiscussionEvent {
         if facts.is_program(&author) {
             return Ok(Some(PROGRAM));
         }
-        Ok(match *facts.authority(&author)? {
-            true => None,
-            false => Some("who began the discussion may not ask for work"),
+        Ok(if *facts.authority(&author)? {
+            None
+        } else {
+            Some("who began the discussion may not ask for work")
         })
     }
 

@@ -258,12 +258,13 @@ fn refused_step_pauses_for_a_day() {
             ..TicketRow::default()
         };
         facts.put_row(build_ticket_key(), row);
-        match is_paused {
-            true => assert_eq!(
+        if is_paused {
+            assert_eq!(
                 expect_nothing(&next, &facts),
                 "the last run on this head was refused"
-            ),
-            false => drop(expect_trigger(&next, &facts)),
+            );
+        } else {
+            drop(expect_trigger(&next, &facts));
         }
     }
 }

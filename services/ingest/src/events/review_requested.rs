@@ -226,9 +226,10 @@ impl EventKind for ReviewRequestEvent {
         let ticket = self.ticket();
         let by = asked.by.clone().map(convert_user).unwrap_or_default();
         // A new head is reviewed again while the review request is open.
-        let key = match is_ours {
-            true => format!("review:own:{}", now.head.as_str()),
-            false => format!("{REQUESTED}{}:{}", asked.id, now.head.as_str()),
+        let key = if is_ours {
+            format!("review:own:{}", now.head.as_str())
+        } else {
+            format!("{REQUESTED}{}:{}", asked.id, now.head.as_str())
         };
         let key = TriggerKey::new(key);
         if let Some(sequence) = facts.known(&ticket, &key)? {
@@ -237,9 +238,10 @@ impl EventKind for ReviewRequestEvent {
         let person = EventActor::on(&ticket, &by);
         // Journeyman itself requests the review of its pull request.
         let by_us = facts.is_ours(&person) || (is_ours && by.display_name.eq_ignore_ascii_case(&now.author));
-        let may = match by_us {
-            true => is_ours,
-            false => !facts.is_program(&person) && *facts.authority(&person)?,
+        let may = if by_us {
+            is_ours
+        } else {
+            !facts.is_program(&person) && *facts.authority(&person)?
         };
         if !may {
             tracing::info!(%ticket, "no review: who asks for it may not");

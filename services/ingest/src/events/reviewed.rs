@@ -371,10 +371,12 @@ impl EventKind for ReviewEvent {
         let Some(rules) = rules else {
             return Ok(EventVerdict::Unruled(record.ticket.clone()));
         };
-        let by = match is_ours {
-            true => ReviewAuthor::Ourselves,
-            false if rules.review.is_agent(&self.author) => ReviewAuthor::Agent,
-            false => ReviewAuthor::Person,
+        let by = if is_ours {
+            ReviewAuthor::Ourselves
+        } else if rules.review.is_agent(&self.author) {
+            ReviewAuthor::Agent
+        } else {
+            ReviewAuthor::Person
         };
         if let Some(why) = self.may(by, facts)? {
             return Ok(EventVerdict::nothing(why));

@@ -98,9 +98,10 @@ impl EventKind for ReviewWithdrawalEvent {
         }
         let now = facts.pull_request(&self.repository, &self.number)?;
         let why = if is_closed(now) {
-            match now.merged {
-                true => WithdrawalReason::Merged,
-                false => WithdrawalReason::Closed,
+            if now.merged {
+                WithdrawalReason::Merged
+            } else {
+                WithdrawalReason::Closed
             }
         } else if !asked.as_str().starts_with(REQUESTED)
             || is_waiting_for(&rules.pull_request.reviewer, now)

@@ -249,9 +249,10 @@ impl BackgroundReader {
             title: clean_line(&pull.title, TITLE_CHARS),
             branch: clean_line(&pull.branch, LINE_CHARS),
             author: clean_line(&pull.author, LINE_CHARS),
-            status: match pull.merged {
-                true => PullRequestStatus::Merged,
-                false => PullRequestStatus::Closed,
+            status: if pull.merged {
+                PullRequestStatus::Merged
+            } else {
+                PullRequestStatus::Closed
             },
             said: keep_latest_remarks(remarks),
         }

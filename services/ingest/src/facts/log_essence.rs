@@ -101,12 +101,11 @@ fn take_fitting_lines<'a>(lines: &'a [&'a str], most: usize, is_end: bool) -> &'
         room = room.saturating_sub(length);
         has_room
     };
-    match is_end {
-        true => {
-            let count = lines.iter().rev().take_while(&mut fits).count();
-            &lines[lines.len() - count..]
-        }
-        false => &lines[..lines.iter().take_while(&mut fits).count()],
+    if is_end {
+        let count = lines.iter().rev().take_while(&mut fits).count();
+        &lines[lines.len() - count..]
+    } else {
+        &lines[..lines.iter().take_while(&mut fits).count()]
     }
 }
 

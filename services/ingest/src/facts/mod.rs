@@ -364,9 +364,10 @@ impl DecisionFacts {
         let names = self.book.fields_of(ticket);
         Ok(match self.issue(ticket)? {
             Ok(issue) => {
-                let fields: &[(String, String)] = match names.is_empty() {
-                    true => &[],
-                    false => self.fields(ticket, &names)?,
+                let fields: &[(String, String)] = if names.is_empty() {
+                    &[]
+                } else {
+                    self.fields(ticket, &names)?
                 };
                 let (components, labels) = (&issue.components[..], &issue.labels[..]);
                 self.book.place(

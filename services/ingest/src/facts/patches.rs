@@ -182,9 +182,10 @@ fn find_longest_subsequence(a: &[PatchLine<'_>], b: &[PatchLine<'_>]) -> Vec<(us
     let mut best = vec![0_u32; (a.len() + 1) * width];
     for i in (0..a.len()).rev() {
         for j in (0..b.len()).rev() {
-            best[i * width + j] = match a[i].text == b[j].text {
-                true => best[(i + 1) * width + j + 1] + 1,
-                false => best[(i + 1) * width + j].max(best[i * width + j + 1]),
+            best[i * width + j] = if a[i].text == b[j].text {
+                best[(i + 1) * width + j + 1] + 1
+            } else {
+                best[(i + 1) * width + j].max(best[i * width + j + 1])
             };
         }
     }

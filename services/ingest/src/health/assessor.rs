@@ -236,9 +236,10 @@ fn judge_reason(reason: &TriggerReason) -> StepResult {
         | TriggerReason::CostAsked { .. }
         | TriggerReason::HelpAsked { .. } => false,
     };
-    match is_left_to_people {
-        true => StepResult::LeftToPeople,
-        false => StepResult::Requested,
+    if is_left_to_people {
+        StepResult::LeftToPeople
+    } else {
+        StepResult::Requested
     }
 }
 

@@ -55,9 +55,10 @@ impl OwnAccounts {
             let pause = async {
                 // The task must not return early: the service treats the end of a task as a
                 // failure.
-                match is_known {
-                    true => std::future::pending().await,
-                    false => tokio::time::sleep(PAUSE).await,
+                if is_known {
+                    std::future::pending().await
+                } else {
+                    tokio::time::sleep(PAUSE).await
                 }
             };
             tokio::select! {

@@ -144,9 +144,10 @@ fn find_implement_request(trigger: &Trigger) -> Option<&JobRequest> {
 
 fn find_repair_end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<RepairEnd> {
     if is_all_not_ours(checks) {
-        return Some(match has_run_again(checks, history) {
-            true => RepairEnd::FailedAgain,
-            false => RepairEnd::NotOurs,
+        return Some(if has_run_again(checks, history) {
+            RepairEnd::FailedAgain
+        } else {
+            RepairEnd::NotOurs
         });
     }
     // A new request for the work also resets the limits of its repairs.

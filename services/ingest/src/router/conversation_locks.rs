@@ -51,9 +51,10 @@ pub(crate) fn parse_change(hook: &WebhookPayload<'_>) -> Option<LockChange> {
     let is_discussion = payload.discussion.is_some();
     let thread = payload.issue.or(payload.pull_request).or(payload.discussion)?;
     let number = thread.number;
-    let ticket = match is_discussion {
-        true => TicketKey::Discussion { repository, number },
-        false => TicketKey::GitHub { repository, number },
+    let ticket = if is_discussion {
+        TicketKey::Discussion { repository, number }
+    } else {
+        TicketKey::GitHub { repository, number }
     };
     let lock = is_locked.then(|| thread.active_lock_reason.unwrap_or_default());
     Some(LockChange { ticket, lock })

@@ -207,9 +207,10 @@ fn split_head(text: &str) -> (String, &str) {
     let (word, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
     let head = word.trim_end_matches(PUNCTUATION).trim_matches('`');
     let is_head = (SHORTEST..=40).contains(&head.len()) && is_hexadecimal(head);
-    match is_head {
-        true => (head.to_ascii_lowercase(), rest.trim()),
-        false => (String::new(), text),
+    if is_head {
+        (head.to_ascii_lowercase(), rest.trim())
+    } else {
+        (String::new(), text)
     }
 }
 

@@ -71,9 +71,10 @@ impl AutomationKeys {
             if difference == 0 { Some(key) } else { found }
         });
         let key = found.ok_or(AutomationRefusal::Token)?;
-        match key.window.lock().admit(now) {
-            true => Ok(()),
-            false => Err(AutomationRefusal::Rate),
+        if key.window.lock().admit(now) {
+            Ok(())
+        } else {
+            Err(AutomationRefusal::Rate)
         }
     }
 }

@@ -187,9 +187,10 @@ async fn request_route(
     letter: u64,
     token: &str,
 ) -> (StatusCode, Value) {
-    let id = match path.contains("pull-requests") {
-        true => "call-1",
-        false => "jira:ENG-1%405",
+    let id = if path.contains("pull-requests") {
+        "call-1"
+    } else {
+        "jira:ENG-1%405"
     };
     let place = path
         .replace("{id}", id)

@@ -362,9 +362,12 @@ async fn webhook_address_is_never_logged() {
     let collected = tracing_subscriber::fmt()
         .with_max_level(tracing::Level::TRACE)
         .with_ansi(false)
-        .with_writer(move || match std::thread::current().id() == here {
-            true => writer.clone(),
-            false => Logged::default(),
+        .with_writer(move || {
+            if std::thread::current().id() == here {
+                writer.clone()
+            } else {
+                Logged::default()
+            }
         })
         .finish();
     // The service runs on this thread. A thread-local subscriber could miss call sites that other threads
