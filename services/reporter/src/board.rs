@@ -139,9 +139,10 @@ pub(crate) struct WatchedMarker {
 impl StatusBoard {
     /// Returns true if the comment already shows the report. A report without text is shown if the board is.
     pub(crate) fn shows(&self, report: &OutboundId, has_words: bool) -> bool {
-        match has_words {
-            true => self.is_shown && self.has(report),
-            false => self.is_shown || self.entries.is_empty(),
+        if has_words {
+            self.is_shown && self.has(report)
+        } else {
+            self.is_shown || self.entries.is_empty()
         }
     }
 

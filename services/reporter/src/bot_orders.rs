@@ -146,10 +146,7 @@ pub(crate) fn order_length(text: &str) -> usize {
         let is_word = rest.starts_with(char::is_alphabetic);
         // `/usr/bin` and `/index.html` are paths.
         let ends = !rest[word..].starts_with(['/', '.']) || rest[word..].starts_with(". ");
-        return match is_word && ends {
-            true => 1 + word,
-            false => 0,
-        };
+        return if is_word && ends { 1 + word } else { 0 };
     }
     let (sign, rest) = match text.strip_prefix('@') {
         Some(rest) => (1, rest),
@@ -275,9 +272,10 @@ pub(crate) fn break_orders(text: &str) -> String {
             continue;
         }
         broken.push_str(&text[copied..at]);
-        match sign == "@" && is_address(before) {
-            true => broken.push_str("%40"),
-            false => broken.push_str(&format!("[{sign}]")),
+        if sign == "@" && is_address(before) {
+            broken.push_str("%40");
+        } else {
+            broken.push_str(&format!("[{sign}]"));
         }
         copied = at + sign.len();
     }

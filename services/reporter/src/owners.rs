@@ -40,9 +40,10 @@ fn parse_owner_line(text: &str) -> Option<(&str, Vec<&str>)> {
 /// Matches a pattern of `.gitignore` without negation and ranges, which CODEOWNERS does not support.
 fn pattern_covers(pattern: &str, path: &str) -> bool {
     let anchored = pattern.trim_end_matches('/').contains('/');
-    let from_root = match anchored {
-        true => pattern.trim_start_matches('/').to_owned(),
-        false => format!("**/{pattern}"),
+    let from_root = if anchored {
+        pattern.trim_start_matches('/').to_owned()
+    } else {
+        format!("**/{pattern}")
     };
     // `docs/*` matches the files of the folder, not those of its subfolders.
     let is_shallow = anchored && pattern.ends_with("/*");

@@ -103,9 +103,10 @@ macro_rules! receipts {
 
             impl From<Vec<$item>> for EffectReceipts {
                 fn from(outputs: Vec<$item>) -> Self {
-                    match outputs.is_empty() {
-                        true => Self::default(),
-                        false => Self(vec![EffectReceipt::$list(outputs)]),
+                    if outputs.is_empty() {
+                        Self::default()
+                    } else {
+                        Self(vec![EffectReceipt::$list(outputs)])
                     }
                 }
             }

@@ -73,12 +73,13 @@ impl OutboundEffect for AssignTicket {
             },
             TicketKey::Folder { .. } | TicketKey::Discussion { .. } => return Ok(()),
         };
-        match is_assigned {
-            true => tracing::info!(ticket = %self.ticket, "ticket assigned"),
-            false => tracing::warn!(
+        if is_assigned {
+            tracing::info!(ticket = %self.ticket, "ticket assigned");
+        } else {
+            tracing::warn!(
                 ticket = %self.ticket,
                 "ticket not assigned: the account of the rule agent.assign cannot have it"
-            ),
+            );
         }
         Ok(())
     }

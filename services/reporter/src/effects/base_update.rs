@@ -209,12 +209,13 @@ async fn choose_way(
     {
         return Ok(BranchUpdate::Rebase);
     }
-    match is_linear {
-        true => Err(EffectError::Refused(OutboundRefusal::LinearHistory {
+    if is_linear {
+        Err(EffectError::Refused(OutboundRefusal::LinearHistory {
             repository: ours.repository.clone(),
             branch: ours.branch.clone(),
-        })),
-        false => Ok(BranchUpdate::Merge),
+        }))
+    } else {
+        Ok(BranchUpdate::Merge)
     }
 }
 

@@ -57,9 +57,10 @@ impl OutboundEffect for RerunChecks {
         }
         // A started run is the result: its end is reported later. Otherwise a refusal is the result.
         let is_refusal = |end: &&RerunResult| matches!(end, RerunResult::Refused { .. });
-        Ok(match ends.contains(&RerunResult::Started) {
-            true => Some(RerunResult::Started),
-            false => ends.iter().find(is_refusal).or(ends.first()).cloned(),
+        Ok(if ends.contains(&RerunResult::Started) {
+            Some(RerunResult::Started)
+        } else {
+            ends.iter().find(is_refusal).or(ends.first()).cloned()
         })
     }
 }

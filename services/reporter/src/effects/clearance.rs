@@ -341,9 +341,10 @@ impl<'a> TicketRecords<'a> {
                     .rounds()
                     .await?
                     .any(|round| round.pull_request.repository == *repository && has_thread(round, *id));
-                match is_pinned {
-                    true => Ok(()),
-                    false => self.check_seen(reactable).await,
+                if is_pinned {
+                    Ok(())
+                } else {
+                    self.check_seen(reactable).await
                 }
             }
             ReactionSubject::Discussion { .. } | ReactionSubject::Comment { .. } => {

@@ -255,9 +255,10 @@ impl EffectContext<'_> {
     pub(crate) fn audience(&self) -> jira::CommentAudience {
         // Rules of the project that an issue was moved from say nothing about the customers of its present one.
         let allows = |rules: &RepositoryRules| rules.jira.public_comments && rules.cover(self.present);
-        match self.rules.is_some_and(allows) {
-            true => jira::CommentAudience::Customers,
-            false => jira::CommentAudience::Internal,
+        if self.rules.is_some_and(allows) {
+            jira::CommentAudience::Customers
+        } else {
+            jira::CommentAudience::Internal
         }
     }
 }

@@ -98,9 +98,10 @@ impl CreateIssue {
             .issues()
             .sub_issues(&self.repository, parent)
             .await?;
-        match parts.is_empty() {
-            true => Ok(()),
-            false => Err(EffectError::Refused(OutboundRefusal::PartedAlready)),
+        if parts.is_empty() {
+            Ok(())
+        } else {
+            Err(EffectError::Refused(OutboundRefusal::PartedAlready))
         }
     }
 }

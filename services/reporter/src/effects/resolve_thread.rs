@@ -141,10 +141,11 @@ impl ResolveThread {
         let (reviewed, pushed, path) = (reviewed.clone(), self.commit.clone(), path.to_owned());
         run_blocking(move || {
             let mirror = BareRepository::open(&mirror)?;
-            match mirror.contains(&reviewed) {
-                true => mirror.touched_lines(&reviewed, &pushed, &path),
+            if mirror.contains(&reviewed) {
+                mirror.touched_lines(&reviewed, &pushed, &path)
+            } else {
                 // The reviewed commit may be gone from the mirror after a force-push; then nothing proves a change.
-                false => Ok(Vec::new()),
+                Ok(Vec::new())
             }
         })
         .await

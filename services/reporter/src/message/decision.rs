@@ -146,9 +146,10 @@ pub(crate) fn render_plan(
 fn list_steps(plan: &ChangePlan) -> String {
     let lines = plan.steps.iter().enumerate().map(|(number, step)| {
         let files: Vec<String> = step.files.iter().map(|file| format_code(file)).collect();
-        let files = match files.is_empty() {
-            true => String::new(),
-            false => format!(" ({})", files.join(", ")),
+        let files = if files.is_empty() {
+            String::new()
+        } else {
+            format!(" ({})", files.join(", "))
         };
         format!("{}. {}{files}", number + 1, sanitize_line(&step.what))
     });

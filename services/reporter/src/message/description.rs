@@ -33,9 +33,10 @@ pub(super) struct DescriptionText {
 impl DescriptionText {
     /// Returns both parts as one text, for readers without foldable sections.
     pub(super) fn joined(&self) -> String {
-        match self.details.is_empty() {
-            true => self.visible.clone(),
-            false => format!("{}\n\n### Details\n\n{}", self.visible, self.details),
+        if self.details.is_empty() {
+            self.visible.clone()
+        } else {
+            format!("{}\n\n### Details\n\n{}", self.visible, self.details)
         }
     }
 }

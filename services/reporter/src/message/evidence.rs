@@ -56,9 +56,12 @@ pub(super) fn render_evidence(description: &ChangeDescription) -> String {
 /// Builds a table of commands with their output before and after. Outputs that differ from the author's claim are
 /// listed as such.
 fn render_demonstrations(seen: &[DemonstrationResult]) -> Vec<String> {
-    let cell = |text: &str| match text.is_empty() {
-        true => "nothing".to_owned(),
-        false => format_code(text).replace('|', "\\|"),
+    let cell = |text: &str| {
+        if text.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format_code(text).replace('|', "\\|")
+        }
     };
     let shown = seen.iter().filter(|seen| seen.is_shown);
     let rows: Vec<String> = shown
@@ -107,9 +110,10 @@ fn list_missing_tests(rows: &[CheckRow]) -> Vec<String> {
             format_count(row.missing_count.into(), "test"),
             format_code(&row.command)
         );
-        match row.missing.is_empty() {
-            true => Some(format!("**{heading}**")),
-            false => render_list(&heading, format_tests(row.missing.iter())),
+        if row.missing.is_empty() {
+            Some(format!("**{heading}**"))
+        } else {
+            render_list(&heading, format_tests(row.missing.iter()))
         }
     });
     told.collect()
@@ -154,12 +158,13 @@ fn format_finding(finding: &ChangeFinding) -> String {
         FindingSeverity::Block => " (needs a person's approval)",
         FindingSeverity::Flag => "",
     };
-    let asked = match finding.ticket_words.is_empty() {
-        true => String::new(),
-        false => format!(
+    let asked = if finding.ticket_words.is_empty() {
+        String::new()
+    } else {
+        format!(
             " (the ticket says: \u{201c}{}\u{201d})",
             one_line(&finding.ticket_words)
-        ),
+        )
     };
     format!("{place}: {}{severity}{asked}", one_line(&finding.words))
 }

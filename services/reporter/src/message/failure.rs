@@ -10,17 +10,21 @@ const MARKS: TextMarkup = TextMarkup {
     code: domain::text::format_code,
     person: name_person,
     name: |name| format!("**{}**", sanitize_line(name)),
-    link: |words, url| match is_web_link(url) {
-        true => format!("[{words}](<{url}>)"),
-        false => words.to_owned(),
+    link: |words, url| {
+        if is_web_link(url) {
+            format!("[{words}](<{url}>)")
+        } else {
+            words.to_owned()
+        }
     },
 };
 
 pub(crate) fn render_skip(reason: &SkipReason, retry: &str) -> Vec<String> {
     let words = reason.words(&MARKS);
-    let words = match reason.can_be_retried() {
-        true => format!("{words} {retry}"),
-        false => words,
+    let words = if reason.can_be_retried() {
+        format!("{words} {retry}")
+    } else {
+        words
     };
     let choices = reason.choices(&MARKS);
     let choices = choices.into_iter().map(|choice| format!("- {choice}"));

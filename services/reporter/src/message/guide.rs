@@ -36,9 +36,10 @@ fn render_way(way: &SteeringWay) -> String {
         .iter()
         .map(|order| domain::text::format_code(order))
         .collect();
-    match orders.is_empty() {
-        true => format!("| {wish} | {act} |"),
-        false => format!("| {wish} | {act} {} |", orders.join(" or ")),
+    if orders.is_empty() {
+        format!("| {wish} | {act} |")
+    } else {
+        format!("| {wish} | {act} {} |", orders.join(" or "))
     }
 }
 

@@ -97,9 +97,10 @@ fn render_round_row(number: usize, round: &WorkRound, run_url: Option<&str>) -> 
     let page = run_url.and_then(|url| run_page(&round.run, url));
     let number = page.map_or_else(|| number.to_string(), |page| format!("[{number}](<{page}>)"));
     let commit = round.commit.as_ref().map_or("none", CommitId::short);
-    let checks = match is_web_link(&round.page) {
-        true => format!("[{}](<{}>)", describe_result(round.checked), round.page),
-        false => describe_result(round.checked).to_owned(),
+    let checks = if is_web_link(&round.page) {
+        format!("[{}](<{}>)", describe_result(round.checked), round.page)
+    } else {
+        describe_result(round.checked).to_owned()
     };
     let (began, failures) = (began_with(round), round.failures);
     format!("| {number} | {began} | {commit} | {checks} | {failures} | {cost} |")

@@ -58,15 +58,17 @@ pub(crate) fn parts_opened<'a>(issues: impl Iterator<Item = &'a MadeIssue>) -> V
 fn list_issues<'a>(heading: &str, issues: impl Iterator<Item = &'a MadeIssue>) -> Vec<String> {
     let lines = issues.map(|issue| {
         let title = sanitize_line(&issue.title);
-        match is_web_link(&issue.url) {
-            true => format!("- [#{}](<{}>) {title}", issue.number, issue.url),
-            false => format!("- {} {title}", format_code(&format!("#{}", issue.number))),
+        if is_web_link(&issue.url) {
+            format!("- [#{}](<{}>) {title}", issue.number, issue.url)
+        } else {
+            format!("- {} {title}", format_code(&format!("#{}", issue.number)))
         }
     });
     let lines: Vec<String> = lines.collect();
-    match lines.is_empty() {
-        true => Vec::new(),
-        false => vec![heading.to_owned(), lines.join("\n")],
+    if lines.is_empty() {
+        Vec::new()
+    } else {
+        vec![heading.to_owned(), lines.join("\n")]
     }
 }
 

@@ -92,13 +92,12 @@ pub(crate) fn pull_request_body(
     };
     // A text of a folder is read as it is, so it has no HTML.
     let is_on_github = !matches!(ticket, TicketKey::Folder { .. });
-    let body = match is_on_github {
-        true => {
-            let visible = clean_part(&text.visible, BODY_CHARS);
-            let details = clean_part(&text.details, DETAIL_CHARS);
-            format!("{visible}{}", fold_details(&details))
-        }
-        false => clean_part(&text.joined(), BODY_CHARS),
+    let body = if is_on_github {
+        let visible = clean_part(&text.visible, BODY_CHARS);
+        let details = clean_part(&text.details, DETAIL_CHARS);
+        format!("{visible}{}", fold_details(&details))
+    } else {
+        clean_part(&text.joined(), BODY_CHARS)
     };
     let footer = render_footer(draft, ticket, links);
     format!("{}\n\n---\n\n{footer}\n", body.trim())
@@ -388,9 +387,10 @@ const fn not_repaired(why: RepairEnd) -> Option<&'static str> {
 }
 
 fn failed_check(check: &FailedCheck) -> String {
-    let log = match is_web_link(&check.url) {
-        true => format!(" ([log](<{}>))", check.url),
-        false => String::new(),
+    let log = if is_web_link(&check.url) {
+        format!(" ([log](<{}>))", check.url)
+    } else {
+        String::new()
     };
     format!(
         "- {}{log}{}",

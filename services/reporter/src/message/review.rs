@@ -59,15 +59,14 @@ fn render_review_criteria(judged: &[JudgedCriterion]) -> String {
             .replace('|', "\\|");
         format!("| {quote} | {verdict} |")
     };
-    match judged.is_empty() {
-        true => String::new(),
-        false => {
-            let rows: Vec<String> = judged.iter().map(row).collect();
-            format!(
-                "| the ticket asks | this change |\n|---|---|\n{}",
-                rows.join("\n")
-            )
-        }
+    if judged.is_empty() {
+        String::new()
+    } else {
+        let rows: Vec<String> = judged.iter().map(row).collect();
+        format!(
+            "| the ticket asks | this change |\n|---|---|\n{}",
+            rows.join("\n")
+        )
     }
 }
 

@@ -93,9 +93,10 @@ pub(crate) fn render_addressed_review(report: &ReviewAddressed) -> Vec<String> {
 
 fn name_deciders(deciders: &[String]) -> String {
     let names: Vec<String> = deciders.iter().map(|name| name_person(name)).collect();
-    match names.is_empty() {
-        true => String::new(),
-        false => format!(" by {}", names.join(", ")),
+    if names.is_empty() {
+        String::new()
+    } else {
+        format!(" by {}", names.join(", "))
     }
 }
 

@@ -107,9 +107,10 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
             paragraphs
         }
         StopReason::Unfinished { summary, unsaved } => {
-            let lead = match unsaved.is_empty() {
-                true => "Journeyman stopped: the model did not hand over its change",
-                false => "Journeyman stopped: a part of the change could not be saved",
+            let lead = if unsaved.is_empty() {
+                "Journeyman stopped: the model did not hand over its change"
+            } else {
+                "Journeyman stopped: a part of the change could not be saved"
             };
             let mut paragraphs = quote_after(lead, "The last message of the model", summary);
             if !unsaved.is_empty() {
@@ -169,9 +170,10 @@ fn stop_reason(job: Job, reason: &StopReason) -> Vec<String> {
                     | OutboundRefusal::UnmetPattern { .. }
                     | OutboundRefusal::LinearHistory { .. }
             );
-            let lead = match is_early {
-                true => "Journeyman stopped before the work: a change could not be delivered.",
-                false => "Journeyman stopped: the change was refused.",
+            let lead = if is_early {
+                "Journeyman stopped before the work: a change could not be delivered."
+            } else {
+                "Journeyman stopped: the change was refused."
             };
             vec![lead.to_owned(), quote_markdown(&refusal.words())]
         }

@@ -39,9 +39,10 @@ pub(super) fn format_minute(at: Timestamp) -> String {
 /// Formats a login so that GitHub notifies its owner. A name that is not a valid login becomes code.
 pub(super) fn mention_login(login: &str) -> String {
     let is_login = |c: char| c.is_ascii_alphanumeric() || c == '-';
-    match !login.is_empty() && login.len() <= 39 && login.chars().all(is_login) {
-        true => format!("@{login}"),
-        false => name_person(login),
+    if !login.is_empty() && login.len() <= 39 && login.chars().all(is_login) {
+        format!("@{login}")
+    } else {
+        name_person(login)
     }
 }
 

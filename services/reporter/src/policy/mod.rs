@@ -271,9 +271,10 @@ fn check_content(file: &PathChange, limits: &ChangeLimits) -> Vec<PolicyViolatio
         violations.push(secret(kind, Place::Path));
     }
     // Only a page decodes entities and percent signs. In code they are literal.
-    let find = match is_page(&file.path) {
-        true => scan::find_rendered,
-        false => scan::find_credential,
+    let find = if is_page(&file.path) {
+        scan::find_rendered
+    } else {
+        scan::find_credential
     };
     if let Some(kind) = file.added_lines.iter().find_map(find) {
         violations.push(secret(kind, Place::File { path: path() }));

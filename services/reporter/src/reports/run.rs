@@ -53,9 +53,10 @@ impl ReportKind for WorkStarted {
 
     fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
         let patterns: Vec<MetadataPattern> = receipts.all::<MetadataPattern>().cloned().collect();
-        match patterns.is_empty() {
-            true => OutboundReceipt::Told,
-            false => OutboundReceipt::Started { patterns },
+        if patterns.is_empty() {
+            OutboundReceipt::Told
+        } else {
+            OutboundReceipt::Started { patterns }
         }
     }
 

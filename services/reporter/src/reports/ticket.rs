@@ -180,9 +180,10 @@ impl ReportKind for OpenIssues {
 /// Report of an answered question.
 impl ReportKind for QuestionAnswered {
     fn effects(&self, _: &PlanContext<'_>) -> EffectList {
-        match self.answer.needs_change {
-            true => vec![Box::new(BeginWork)],
-            false => EffectList::new(),
+        if self.answer.needs_change {
+            vec![Box::new(BeginWork)]
+        } else {
+            EffectList::new()
         }
     }
 

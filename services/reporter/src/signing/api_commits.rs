@@ -187,9 +187,10 @@ fn plan_trees(
     let (mut request, mut text_bytes) = (Vec::new(), 0);
     for edit in written {
         let Some(id) = edit.object else { continue };
-        let content = match edit.is_new {
-            true => read_content(repository, &id, plan)?,
-            false => TreeContent::Object(id),
+        let content = if edit.is_new {
+            read_content(repository, &id, plan)?
+        } else {
+            TreeContent::Object(id)
         };
         let length = match &content {
             TreeContent::Text(text) => text.len(),
