@@ -55,16 +55,6 @@ pub struct HealthReader {
     pub(crate) clients: GitHubClients,
 }
 
-/// Last judgments of a pull request by person.
-type LastVerdicts = BTreeMap<String, LastVerdict>;
-
-/// Last judgment of a person.
-struct LastVerdict {
-    verdict: ReviewVerdict,
-    /// Head at the judgment; absent when the commit is gone.
-    commit: Option<CommitId>,
-}
-
 impl HealthReader {
     /// Reads a snapshot: 7 requests for a pull request with at most 100 checks, 4 more where the base branch is protected
     /// and requires current heads, signatures or threads. An unchanged answer costs nothing of the rate limit. A part that our
@@ -235,36 +225,36 @@ async fn fetch_reviews(
 ) -> Result<ReviewState, Error> {
     let path = format!("/pulls/{}/reviews?per_page={PAGE}", pull.number);
     let reviews: Vec<WireReview> = client.get_again(repository, AccessKind::Look, &path).await?;
-    let reviews = reviews.into_iter().filter_map(|review| review.into_review(&[]));
-    let last = find_last_verdicts(reviews, &pull.author);
-    let with = |verdict| last.iter().filter(move |(_, last)| last.verdict == verdict);
-    let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
-    let approved = || with(ReviewVerdict::Approved);
-    let of_head = approved().filter(|(_, last)| last.commit.as_ref() == Some(&pull.head));
-    Ok(ReviewState {
-        approvals: count(approved().count()),
-        approvals_of_head: count(of_head.count()),
-        change_requests: with(ReviewVerdict::ChangesRequested)
-            .map(|(login, _)| login.clone())
-            .collect(),
-        requested: pull.requested_reviewers.clone(),
-        open_threads: None,
-    })
+    let reviews: Vec<_> = reviews
+        .into_iter()
+        .filter_map(|review| review.into_review(&[]))
+        .collect();
+    Ok(pull.summarize_reviews(&reviews))
 }
 
-/// Last judgment of each person. A comment does not change an earlier judgment, and authors do not judge their own work.
-fn find_last_verdicts(reviews: impl Iterator<Item = PullRequestReview>, author: &str) -> LastVerdicts {
-    let mut last = LastVerdicts::new();
-    for review in reviews {
-        if review.state != ReviewVerdict::Commented && !review.author.eq_ignore_ascii_case(author) {
-            let judged = LastVerdict {
-                verdict: review.state,
-                commit: review.commit,
-            };
-            last.insert(review.author, judged);
+impl PullRequest {
+    /// Summarizes its reviews, oldest first, by the last judgment of each person. A comment does not change an earlier
+    /// judgment, and authors do not judge their own work.
+    pub fn summarize_reviews(&self, reviews: &[PullRequestReview]) -> ReviewState {
+        let judged = reviews.iter().filter(|review| {
+            review.state != ReviewVerdict::Commented && !review.author.eq_ignore_ascii_case(&self.author)
+        });
+        let last: BTreeMap<&str, &PullRequestReview> =
+            judged.map(|review| (review.author.as_str(), review)).collect();
+        let with = |verdict: ReviewVerdict| last.values().filter(move |review| review.state == verdict);
+        let count = |number| u32::try_from(number).unwrap_or(u32::MAX);
+        let approved = || with(ReviewVerdict::Approved);
+        let of_head = approved().filter(|review| review.commit.as_ref() == Some(&self.head));
+        ReviewState {
+            approvals: count(approved().count()),
+            approvals_of_head: count(of_head.count()),
+            change_requests: with(ReviewVerdict::ChangesRequested)
+                .map(|review| review.author.clone())
+                .collect(),
+            requested: self.requested_reviewers.clone(),
+            open_threads: None,
         }
     }
-    last
 }
 
 async fn fetch_distance(
@@ -307,43 +297,4 @@ async fn fetch_queue(
         detail: format!("the merge queue: {:?} error", error.classify()),
     })?;
     Ok(data.into_parts())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn build_review(author: &str, state: ReviewVerdict) -> PullRequestReview {
-        PullRequestReview {
-            id: 1,
-            author: author.to_owned(),
-            author_id: None,
-            by_bot: false,
-            state,
-            body: String::new(),
-            at: None,
-            comments: Vec::new(),
-            commit: None,
-        }
-    }
-
-    #[test]
-    fn last_judgment_of_each_person_counts() {
-        use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
-        let reviews = [
-            build_review("rita", ChangesRequested),
-            build_review("ann", Approved),
-            build_review("rita", Approved),
-            build_review("rita", Commented),
-            build_review("bo", Approved),
-            build_review("bo", Dismissed),
-            build_review("Agent", Approved),
-        ];
-        let last = find_last_verdicts(reviews.into_iter(), "agent");
-        let last: Vec<(&str, ReviewVerdict)> = last
-            .iter()
-            .map(|(login, last)| (login.as_str(), last.verdict))
-            .collect();
-        assert_eq!(last, [("ann", Approved), ("bo", Dismissed), ("rita", Approved)]);
-    }
 }

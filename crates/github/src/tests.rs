@@ -5,8 +5,8 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use crate::{
-    CheckConclusion, CheckStatus, CommitCheck, PullRequest, RepositoryPermission, Settings, conclude_checks,
-    is_key_mentioned,
+    CheckConclusion, CheckStatus, CommitCheck, PullRequest, PullRequestReview, RepositoryPermission,
+    ReviewVerdict, Settings, conclude_checks, is_key_mentioned,
     wire::{
         WireBranch, WireCheckRun, WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus,
         WireCommitRuns, WireCommitStatus, WireComparison, WirePullRequest, WireRepository, WireWorkflowRun,
@@ -62,6 +62,38 @@ fn short_issue_reference_counts_in_home_repository() {
     assert!(!short.mentions(&other, &ticket));
     assert!(pull_request("Login", "x", &json!("Fixes acme/shop#7")).mentions(&other, &ticket));
     assert!(!pull_request("Login", "x", &json!("Fixes #70")).mentions(&shop, &ticket));
+}
+
+#[test]
+fn last_judgment_of_each_person_counts() {
+    use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
+    let mut pull = pull_request("Login", "x", &Value::Null);
+    pull.author = "agent".to_owned();
+    let reviews = [
+        ("rita", ChangesRequested),
+        ("ann", Approved),
+        ("rita", Approved),
+        ("rita", Commented),
+        ("bo", Approved),
+        ("bo", Dismissed),
+        ("eve", Approved),
+        ("eve", ChangesRequested),
+        ("Agent", Approved),
+    ];
+    let reviews = reviews.map(|(author, state)| PullRequestReview {
+        id: 1,
+        author: author.to_owned(),
+        author_id: None,
+        by_bot: false,
+        state,
+        body: String::new(),
+        at: None,
+        comments: Vec::new(),
+        commit: (author == "rita").then(|| pull.head.clone()),
+    });
+    let state = pull.summarize_reviews(&reviews);
+    assert_eq!((state.approvals, state.approvals_of_head), (2, 1));
+    assert_eq!(state.change_requests, ["eve"]);
 }
 
 fn check_run(status: &str, ended: &Value) -> CommitCheck {

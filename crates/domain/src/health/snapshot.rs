@@ -143,18 +143,7 @@ impl ApprovalCount {
 impl PullRequestSnapshot {
     /// Returns the approvals that the base branch requires; `None` where it requires none.
     pub fn approval_count(&self) -> Option<ApprovalCount> {
-        let (requirements, reviews) = (&self.requirements, &self.reviews);
-        let by_owners = requirements.includes(BaseCondition::CodeOwnerReview);
-        let required = requirements.approvals;
-        (required > 0 || by_owners).then(|| ApprovalCount {
-            required,
-            given: reviews.approvals,
-            by_owners,
-            lacks_last_push: required > 0
-                && requirements.includes(BaseCondition::LastPushApproval)
-                && reviews.approvals_of_head == 0,
-            requested: reviews.requested.clone(),
-        })
+        self.requirements.count_approvals(&self.reviews)
     }
 }
 
@@ -294,5 +283,20 @@ impl BaseRequirements {
     /// Returns true when the branch sets the condition.
     pub fn includes(&self, condition: BaseCondition) -> bool {
         self.conditions.contains(&condition)
+    }
+
+    /// Counts the approvals that the branch requires; `None` where it requires none.
+    pub fn count_approvals(&self, reviews: &ReviewState) -> Option<ApprovalCount> {
+        let by_owners = self.includes(BaseCondition::CodeOwnerReview);
+        let required = self.approvals;
+        (required > 0 || by_owners).then(|| ApprovalCount {
+            required,
+            given: reviews.approvals,
+            by_owners,
+            lacks_last_push: required > 0
+                && self.includes(BaseCondition::LastPushApproval)
+                && reviews.approvals_of_head == 0,
+            requested: reviews.requested.clone(),
+        })
     }
 }

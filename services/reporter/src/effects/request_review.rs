@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
-use domain::{ApprovalCount, BaseCondition, PullRequestRef, PullRequestRules};
+use domain::{ApprovalCount, PullRequestRef, PullRequestRules};
 use github::{PullRequest, PullRequestReview, ReviewVerdict};
 
 use super::{
@@ -93,39 +93,11 @@ async fn count_approvals(
         .github
         .branch_requirements(&ours.repository, &now.base_branch)
         .await?;
-    let by_owners = rules.includes(BaseCondition::CodeOwnerReview);
-    let required = rules.approvals;
-    if required == 0 && !by_owners {
-        return Ok(None);
-    }
-    let last = find_last_reviews(reviews, &now.author);
-    let approved = || {
-        let all = last.values();
-        all.filter(|review| review.state == ReviewVerdict::Approved)
-    };
-    let has_latest = approved().any(|review| review.commit.as_ref() == Some(&now.head));
-    let mut requested = now.requested_reviewers.clone();
-    requested.extend(asked);
-    requested.sort_unstable();
-    requested.dedup();
-    Ok(Some(ApprovalCount {
-        required,
-        given: u32::try_from(approved().count()).unwrap_or(u32::MAX),
-        by_owners,
-        lacks_last_push: required > 0 && rules.includes(BaseCondition::LastPushApproval) && !has_latest,
-        requested,
-    }))
-}
-
-/// Returns the last judgment of each person; comments do not change an earlier one.
-fn find_last_reviews<'a>(
-    reviews: &'a [PullRequestReview],
-    author: &str,
-) -> BTreeMap<&'a str, &'a PullRequestReview> {
-    let judged = reviews.iter().filter(|review| {
-        review.state != ReviewVerdict::Commented && !review.author.eq_ignore_ascii_case(author)
-    });
-    judged.map(|review| (review.author.as_str(), review)).collect()
+    let mut state = now.summarize_reviews(reviews);
+    state.requested.extend(asked);
+    state.requested.sort_unstable();
+    state.requested.dedup();
+    Ok(rules.count_approvals(&state))
 }
 
 impl RequestReview {
