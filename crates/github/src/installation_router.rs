@@ -264,7 +264,7 @@ impl InstallationRouter {
     /// Requests a token of an installation.
     async fn request_token(&self, installation: u64, body: &Value) -> Result<MintedToken, Error> {
         let path = format!("/app/installations/{installation}/access_tokens");
-        let answered = transport::send_request(&self.own, GitHubCall::Post(&path, body)).await;
+        let answered = transport::send_call(&self.own, GitHubCall::Post(&path, body)).await;
         match answered.and_then(|answer| answer.parse()) {
             // A lost token harms no one and expires, so that the request may be sent again.
             Err(Error::Unknown { detail, source }) => Err(Error::Unavailable { detail, source }),
@@ -303,7 +303,7 @@ impl InstallationRouter {
         for _ in 0..=MAX_MOVES {
             let place = self.place(repository).await;
             let path = format!("{}/installation", place.base);
-            match transport::send_read(&self.own, GitHubCall::Get(&path)).await {
+            match transport::send_call(&self.own, GitHubCall::Get(&path)).await {
                 Ok(answer) => {
                     let found: AppInstallation = answer.parse()?;
                     let mut known = self.installations.lock().await;
@@ -356,7 +356,7 @@ impl InstallationRouter {
     ) -> Result<Option<String>, Error> {
         let caller = self.caller(repository, access).await?;
         let place = self.place(repository).await;
-        match transport::send_read(&caller, GitHubCall::Get(&place.base)).await {
+        match transport::send_call(&caller, GitHubCall::Get(&place.base)).await {
             Ok(_) => Ok(None),
             Err(Error::Moved { to }) => Ok(Some(to)),
             Err(error) => Err(error),
@@ -392,7 +392,7 @@ impl InstallationRouter {
         base: &str,
     ) -> Result<String, Error> {
         let caller = self.caller(repository, access).await?;
-        let answer = transport::send_read(&caller, GitHubCall::Get(base)).await?;
+        let answer = transport::send_call(&caller, GitHubCall::Get(base)).await?;
         Ok(answer.parse::<FullName>()?.full_name.path())
     }
 
@@ -453,7 +453,7 @@ impl InstallationRouter {
             return Ok(());
         }
         let caller = self.caller(repository, access).await?;
-        let found: FullName = transport::send_read(&caller, GitHubCall::Get(&place.base))
+        let found: FullName = transport::send_call(&caller, GitHubCall::Get(&place.base))
             .await?
             .parse()?;
         tracing::warn!(

@@ -133,7 +133,7 @@ pub async fn convert_manifest_code(api_url: &str, code: &str) -> Result<NewApp, 
     }
     let caller = build_anonymous_caller(api_url)?;
     let path = format!("/app-manifests/{code}/conversions");
-    let answer = transport::send_request(&caller, GitHubCall::Post(&path, &json!({}))).await;
+    let answer = transport::send_call(&caller, GitHubCall::Post(&path, &json!({}))).await;
     let made = answer.and_then(|answer| answer.parse());
     made.map_err(|error| redact_code(code, error))
 }
@@ -167,7 +167,7 @@ pub async fn has_account(api_url: &str, name: &str) -> Result<bool, Error> {
 async fn fetch_account(api_url: &str, login: &str) -> Result<GitHubAnswer, Error> {
     let caller = build_anonymous_caller(api_url)?;
     let path = format!("/users/{}", domain::address::percent_encode(login));
-    transport::send_read(&caller, GitHubCall::Get(&path)).await
+    transport::send_call(&caller, GitHubCall::Get(&path)).await
 }
 
 fn build_anonymous_caller(api_url: &str) -> Result<ApiCaller, Error> {
@@ -243,7 +243,7 @@ struct WireApp {
 /// [`Error::Unauthorized`] when the settings name no App; otherwise GitHub's refusal.
 pub async fn fetch_registered_app(settings: &Settings) -> Result<RegisteredApp, Error> {
     let caller = build_app_caller(settings)?;
-    let app: WireApp = transport::send_read(&caller, GitHubCall::Get("/app"))
+    let app: WireApp = transport::send_call(&caller, GitHubCall::Get("/app"))
         .await?
         .parse()?;
     let named = list_installations(&caller).await?.into_iter().filter_map(|it| {
@@ -281,7 +281,7 @@ pub async fn set_app_webhook(settings: &Settings, url: &str, secret: &SecretStri
     let caller = build_app_caller(settings)?;
     let wanted =
         json!({"url": url, "content_type": "json", "insecure_ssl": "0", "secret": secret.expose_secret()});
-    let answer = transport::send_request(&caller, GitHubCall::Patch("/app/hook/config", &wanted)).await?;
+    let answer = transport::send_call(&caller, GitHubCall::Patch("/app/hook/config", &wanted)).await?;
     answer.parse::<Value>().map(drop)
 }
 

@@ -149,10 +149,13 @@ struct WireGraphqlError {
     extensions: Value,
 }
 
-/// Sends a read, up to three times while GitHub is unavailable.
-pub(crate) async fn send_read(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
+/// Sends a write once, and a read up to three times while GitHub is unavailable.
+pub(crate) async fn send_call(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
+    if call.is_write() {
+        return send_once(caller, call).await;
+    }
     let is_outage = |error: &Error| matches!(error, Error::Unavailable { .. });
-    webclient::retry_read("github", is_outage, || send_request(caller, call)).await
+    webclient::retry_read("github", is_outage, || send_once(caller, call)).await
 }
 
 /// Reads a list of the account, at most 5,000 entries. `entries` returns those of one page.
@@ -164,7 +167,7 @@ pub(crate) async fn read_list<P: DeserializeOwned, T>(
     let mut list = Vec::new();
     for page in 1..=MAX_PAGES {
         let path = format!("{path}?per_page={PAGE}&page={page}");
-        let answer = send_read(caller, GitHubCall::Get(&path)).await?;
+        let answer = send_call(caller, GitHubCall::Get(&path)).await?;
         let found = entries(answer.parse()?);
         let is_last = found.len() < PAGE;
         list.extend(found);
@@ -176,7 +179,7 @@ pub(crate) async fn read_list<P: DeserializeOwned, T>(
 }
 
 /// Sends a request once, unless the limits of the caller hold it back.
-pub(crate) async fn send_request(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
+async fn send_once(caller: &ApiCaller, call: GitHubCall<'_>) -> Result<GitHubAnswer, Error> {
     caller.limits.admit(call).await?;
     let request = caller.connection.build_request(call)?;
     // Boxed: the exchange is too large to be part of every caller's future (lint `large_futures`).

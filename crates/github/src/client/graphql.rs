@@ -51,7 +51,7 @@ impl GitHubClient {
     pub(super) async fn query_own(&self, query: &str) -> Result<Value, Error> {
         let body = json!({ "query": query });
         let own = self.with_graphql_base(self.0.places.own().clone());
-        let answer = transport::send_read(&own, GitHubCall::Query("/graphql", &body)).await?;
+        let answer = transport::send_call(&own, GitHubCall::Query("/graphql", &body)).await?;
         answer.parse_graphql()
     }
 
@@ -66,12 +66,7 @@ impl GitHubClient {
             // The loop ends after one new token. GitHub refuses credentials before it runs anything, so
             // mutations may repeat.
             let caller = Box::pin(self.graphql_caller(repository, access)).await?;
-            let answer = if call.is_write() {
-                Box::pin(transport::send_request(&caller, call)).await
-            } else {
-                Box::pin(transport::send_read(&caller, call)).await
-            };
-            match answer {
+            match Box::pin(transport::send_call(&caller, call)).await {
                 Err(Error::Unauthorized { .. })
                     if !is_fresh && self.0.places.forget(repository, access).await =>
                 {
@@ -103,12 +98,7 @@ impl GitHubClient {
         let caller = self.0.projects.as_ref().ok_or_else(|| Error::Unauthorized {
             check: "project_token, which is not set".to_owned(),
         })?;
-        let answer = if call.is_write() {
-            transport::send_request(caller, call).await
-        } else {
-            transport::send_read(caller, call).await
-        };
-        match answer {
+        match transport::send_call(caller, call).await {
             Err(Error::Unauthorized { .. }) => Err(Error::Unauthorized {
                 check: "project_token".to_owned(),
             }),

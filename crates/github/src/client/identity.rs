@@ -55,7 +55,7 @@ impl GitHubClient {
     pub(crate) async fn fetch_identity(&self) -> Result<AccountIdentity, Error> {
         match self.0.places.credentials() {
             AccountCredentials::App(_) => {
-                let app: WireAppSelf = transport::send_read(self.0.places.own(), GitHubCall::Get("/app"))
+                let app: WireAppSelf = transport::send_call(self.0.places.own(), GitHubCall::Get("/app"))
                     .await?
                     .parse()?;
                 let mut permissions: Vec<String> = app
@@ -74,7 +74,7 @@ impl GitHubClient {
             }
             AccountCredentials::Token(_) => {
                 let own = self.0.places.own();
-                let user = transport::send_read(own, GitHubCall::Get("/user")).await;
+                let user = transport::send_call(own, GitHubCall::Get("/user")).await;
                 let is_user = user.is_ok();
                 let (login, permissions) = match user {
                     Ok(answer) => (answer.parse::<WireUser>()?.login, answer.scopes()),

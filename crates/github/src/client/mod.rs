@@ -183,7 +183,7 @@ impl GitHubClient {
                 check: "webhook deliveries need a GitHub App".to_owned(),
             });
         }
-        let answer = transport::send_read(self.0.places.own(), GitHubCall::Get(path)).await?;
+        let answer = transport::send_call(self.0.places.own(), GitHubCall::Get(path)).await?;
         Ok((answer.parse()?, answer.next_query()))
     }
 
@@ -344,22 +344,15 @@ impl GitHubClient {
         // Read for each attempt, because the previous one may have followed a redirect.
         let place = self.0.places.place(request.repository).await;
         let path = format!("{}{}", place.base, request.path);
-        match request.kind {
-            RequestKind::Get(None) => transport::send_read(&caller, GitHubCall::Get(&path)).await,
-            RequestKind::Get(Some(known)) => {
-                transport::send_read(&caller, GitHubCall::GetUnless(&path, known)).await
-            }
-            RequestKind::GetAgain => self.read_again(&caller, &path).await,
-            RequestKind::Write(GitHubMethod::Post, body) => {
-                transport::send_request(&caller, GitHubCall::Post(&path, body)).await
-            }
-            RequestKind::Write(GitHubMethod::Patch, body) => {
-                transport::send_request(&caller, GitHubCall::Patch(&path, body)).await
-            }
-            RequestKind::Delete(body) => {
-                transport::send_request(&caller, GitHubCall::Delete(&path, body)).await
-            }
-        }
+        let call = match request.kind {
+            RequestKind::GetAgain => return self.read_again(&caller, &path).await,
+            RequestKind::Get(None) => GitHubCall::Get(&path),
+            RequestKind::Get(Some(known)) => GitHubCall::GetUnless(&path, known),
+            RequestKind::Write(GitHubMethod::Post, body) => GitHubCall::Post(&path, body),
+            RequestKind::Write(GitHubMethod::Patch, body) => GitHubCall::Patch(&path, body),
+            RequestKind::Delete(body) => GitHubCall::Delete(&path, body),
+        };
+        transport::send_call(&caller, call).await
     }
 
     pub(crate) async fn repository(

@@ -33,11 +33,11 @@ impl GitHubClient {
         // `find` copies, so that the lock is free while the request runs.
         let known = self.kept().find(path);
         let Some((tag, body)) = known else {
-            let answer = transport::send_read(caller, GitHubCall::Get(path)).await?;
+            let answer = transport::send_call(caller, GitHubCall::Get(path)).await?;
             self.kept().keep(path, &answer);
             return Ok(answer);
         };
-        let answer = transport::send_read(caller, GitHubCall::GetUnless(path, &tag)).await?;
+        let answer = transport::send_call(caller, GitHubCall::GetUnless(path, &tag)).await?;
         if answer.is_unchanged {
             return Ok(answer.with_body(body));
         }
