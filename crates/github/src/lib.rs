@@ -1,7 +1,6 @@
 //! GitHub over REST and GraphQL. [`GitHubReader`] and [`GitHubWriter`] are separate types, so that a service with read
 //! access cannot hold a writer. No code calls a merge endpoint.
 
-mod account_rights;
 mod app_key;
 mod attachments;
 mod blame;
