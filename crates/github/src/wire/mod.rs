@@ -12,12 +12,11 @@ mod people;
 mod pulls;
 mod remarks;
 mod repository;
-mod runs;
 
 pub(crate) use changed_files::{WireCommit, WireComparison, WireFile, WireIssueEvent};
 #[cfg(test)]
 pub(crate) use checks::WireCommitStatus;
-pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus};
+pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus, WireCommitRuns, WireWorkflowRun};
 pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
 pub(crate) use discussions::{WireDiscussionData, WireDiscussionRepository};
 pub(crate) use health::{WireAuthoredCommit, WireDistance, WireQueueData, WireVerifiedCommit};
@@ -30,7 +29,6 @@ pub(crate) use repository::{
     WireBranch, WireBranchRule, WireGitCommit, WireGitObject, WireNamedRef, WireProtectionRule, WireRef,
     WireRepository, WireRepositoryAccess, WireRuleset,
 };
-pub(crate) use runs::{WireCommitRuns, WireWorkflowRun};
 
 use domain::Timestamp;
 
