@@ -1,16 +1,55 @@
 //! Deliveries of webhooks to our App, as GitHub records them.
 
 use domain::{InstanceName, Timestamp};
+use serde::Deserialize;
 
-use crate::{
-    Error, HookDelivery,
-    client::GitHubClients,
-    wire::{WireDelivery, WireDeliveryDetail},
-};
+use crate::{Error, HookDelivery, client::GitHubClients, error::truncate_text};
 
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 const MAX_DELIVERY_PAGES: usize = 10;
+
+#[derive(Deserialize)]
+struct WireDelivery {
+    id: u64,
+    guid: String,
+    delivered_at: String,
+    event: String,
+    action: Option<String>,
+    #[serde(default)]
+    status_code: u16,
+    #[serde(default)]
+    redelivery: bool,
+}
+
+/// One delivery with its payload.
+#[derive(Deserialize)]
+struct WireDeliveryDetail {
+    request: WireDeliveryRequest,
+}
+
+#[derive(Deserialize)]
+struct WireDeliveryRequest {
+    payload: serde_json::Value,
+}
+
+impl TryFrom<WireDelivery> for HookDelivery {
+    type Error = Error;
+    fn try_from(wire: WireDelivery) -> Result<Self, Error> {
+        let delivered_at = Timestamp::parse(&wire.delivered_at).ok_or_else(|| Error::Malformed {
+            detail: format!("delivered_at {}", truncate_text(&wire.delivered_at)),
+        })?;
+        Ok(Self {
+            id: wire.id,
+            guid: wire.guid,
+            delivered_at,
+            event: wire.event,
+            action: wire.action,
+            status_code: wire.status_code,
+            redelivery: wire.redelivery,
+        })
+    }
+}
 
 /// Reader of the deliveries of webhooks; cheap to clone.
 #[derive(Clone, Debug)]

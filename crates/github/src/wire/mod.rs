@@ -3,7 +3,6 @@
 
 mod changed_files;
 mod checks;
-mod deliveries;
 mod discussions;
 mod health;
 mod issues;
@@ -17,7 +16,6 @@ pub(crate) use changed_files::{WireCommit, WireComparison, WireFile, WireIssueEv
 #[cfg(test)]
 pub(crate) use checks::WireCommitStatus;
 pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus, WireCommitRuns, WireWorkflowRun};
-pub(crate) use deliveries::{WireDelivery, WireDeliveryDetail};
 pub(crate) use discussions::{WireDiscussionData, WireDiscussionRepository};
 pub(crate) use health::{WireAuthoredCommit, WireDistance, WireQueueData, WireVerifiedCommit};
 pub(crate) use issues::{WireIssueData, WireIssueStub};
