@@ -3,7 +3,6 @@
 //! The gate verifies the grant from the head of a request, before it reads a byte of the body. Clones have a bounded
 //! number of slots, and each has a deadline that its client cannot extend.
 
-mod contents;
 mod slots;
 mod upload_pack;
 
@@ -22,12 +21,14 @@ use bootstrap::{
     trace,
 };
 use domain::{CommitId, RepositoryName, RunId, cause::format_error_chain};
+use futures::StreamExt as _;
 use git::{BareRepository, LfsOid};
 use grant::{GrantAudience, GrantVerifier};
 use serde::Deserialize;
+use tokio_util::io::ReaderStream;
 use tracing::{Instrument as _, Span};
 
-use self::{contents::serve_content, slots::CloneSlots, upload_pack::UploadPackProcess};
+use self::{slots::CloneSlots, upload_pack::UploadPackProcess};
 use crate::{
     effect_error::EffectError,
     large_files::{LfsLibrary, LfsView},
@@ -377,6 +378,18 @@ async fn read_content(
     let file = found.await?.ok_or(GateRefusal::NoContent)?;
     let served = serve_content(&file, gate.deadline).await;
     served.map_err(|error| GateRefusal::Unavailable(format_error_chain(&error)))
+}
+
+/// Serves a content of Git LFS. After the deadline the body ends early, so that a client does not take it as complete.
+async fn serve_content(file: &std::path::Path, deadline: Duration) -> io::Result<Response> {
+    let file = tokio::fs::File::open(file).await?;
+    let size = file.metadata().await?.len();
+    let parts = ReaderStream::new(file).take_until(Box::pin(tokio::time::sleep(deadline)));
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream".to_owned()),
+        (header::CONTENT_LENGTH, size.to_string()),
+    ];
+    Ok((headers, Body::from_stream(parts)).into_response())
 }
 
 async fn refuse_push() -> GateRefusal {
