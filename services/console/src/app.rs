@@ -1,8 +1,18 @@
-//! The console as a service: its assembly, and its run until shutdown.
+//! The console as a service: its assembly, its frame around pages, and its run until shutdown.
 
 use std::sync::Arc;
 
-use axum::{Router, middleware};
+use axum::{
+    Router,
+    body::Body,
+    extract::{Request, State},
+    http::{
+        HeaderValue,
+        header::{CONTENT_LENGTH, CONTENT_TYPE},
+    },
+    middleware::{self, Next},
+    response::Response,
+};
 use bootstrap::{ServiceApp, health::ServiceHealth, http};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
@@ -10,12 +20,12 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     assets,
     config::Config,
-    frame::render_response,
     guard::guard_request,
+    layout::{ConsolePage, PageFrame},
     login_seal::LoginSeal,
     oidc::OidcProvider,
     pages,
-    person::ConsoleState,
+    person::{ConsoleState, find_visitor, session_id},
     problem::PageProblem,
     session::{self, SessionTable},
 };
@@ -72,4 +82,28 @@ fn build_router(state: ConsoleState) -> Router {
         .layer(middleware::from_fn(guard_request))
         .layer(middleware::from_fn_with_state(state.clone(), render_response))
         .with_state(state)
+}
+
+/// Renders the page of a response. Other responses pass unchanged.
+async fn render_response(State(state): State<ConsoleState>, request: Request, next: Next) -> Response {
+    // The id is read before the handler consumes the request.
+    let session = session_id(&state, request.headers());
+    let mut response = next.run(request).await;
+    let Some(page) = response.extensions_mut().remove::<ConsolePage>() else {
+        return response;
+    };
+    let visitor = match session {
+        Some(id) if page.has_navigation() => find_visitor(&state, &id).await,
+        Some(_) | None => None,
+    };
+    let frame = PageFrame {
+        visitor,
+        environment: state.environment.clone(),
+    };
+    *response.body_mut() = Body::from(page.markup(&frame).into_string());
+    let headers = response.headers_mut();
+    // The router has counted the empty body.
+    headers.remove(CONTENT_LENGTH);
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8"));
+    response
 }

@@ -13,7 +13,6 @@ mod charts;
 mod chips;
 mod config;
 mod difference;
-mod frame;
 mod guard;
 mod highlight;
 mod id_token;
