@@ -1,7 +1,6 @@
 //! Types of requests and answers of the API, as JSON. Times are RFC 3339 in UTC.
 
 mod activity;
-mod caller;
 mod credentials;
 mod health;
 mod jobs;
@@ -19,7 +18,6 @@ use utoipa::{IntoParams, ToSchema};
 
 pub use self::{
     activity::{ActivityDay, ActivityQuery, ActivityTotal, ActivityView},
-    caller::CallerView,
     credentials::CredentialView,
     health::{AutoMergeView, ConversationLockView, HealthView},
     jobs::{ContextBody, JobAccepted, JobBody, JobPlanned, JobStarted, TextBody},
@@ -55,6 +53,19 @@ impl Role {
     pub fn as_str(self) -> &'static str {
         self.into()
     }
+}
+
+/// Bearer of the token of a call, or the person on whose behalf it is made.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
+pub struct CallerView {
+    /// The name in journals: that of the token, or of the person with the token's.
+    pub name: String,
+    /// Role that limits the calls.
+    pub role: Role,
+    /// True for a token that reaches some repositories and projects only.
+    pub is_limited: bool,
+    /// Release of the API.
+    pub version: String,
 }
 
 /// Reason why a request failed.
