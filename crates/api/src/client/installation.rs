@@ -1,4 +1,5 @@
-//! The installation as a whole: its activity, cost, pools, rules and credentials, and the stop of all planners.
+//! The installation as a whole: its activity, cost, pools, rules and credentials, the stop of all planners, and its dead
+//! letters.
 
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use super::{
 use crate::{
     Error,
     types::{
-        ActivityQuery, ActivityView, CredentialView, PoolsView, RulesView, SpendQuery, SpendView, StopAllView,
+        ActivityQuery, ActivityView, CredentialView, DeadDetail, DeadView, PoolsView, RulesView, SpendQuery,
+        SpendView, StopAllView,
     },
 };
 
@@ -99,5 +101,47 @@ impl InstallationClient {
     pub async fn stop_all(&self, on: bool) -> Result<StopAllView, Error> {
         let (method, path, body) = ApiAction::StopAll(on).request();
         self.connection.call(method, &path, body).await
+    }
+}
+
+/// Calls about dead letters. A clone is cheap.
+#[derive(Clone)]
+pub struct DeadLetterClient {
+    pub(super) connection: Arc<ClientConnection>,
+}
+
+impl DeadLetterClient {
+    /// Lists the dead letters, newest last.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn list(&self) -> Result<Vec<DeadView>, Error> {
+        self.connection.call(Method::GET, "/v1/dead", None).await
+    }
+
+    /// Reads one dead letter with its content.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn read(&self, sequence: u64) -> Result<DeadDetail, Error> {
+        self.connection
+            .call(Method::GET, &format!("/v1/dead/{sequence}"), None)
+            .await
+    }
+
+    /// Retries the processing of a dead letter.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn retry(&self, sequence: u64) -> Result<(), Error> {
+        self.connection.act(ApiAction::RetryLetter(sequence)).await
+    }
+
+    /// Deletes a dead letter.
+    ///
+    /// # Errors
+    /// Those of the API with their texts.
+    pub async fn delete(&self, sequence: u64) -> Result<(), Error> {
+        self.connection.act(ApiAction::DropLetter(sequence)).await
     }
 }

@@ -2,7 +2,6 @@
 
 mod actions;
 mod connection;
-mod dead_letters;
 mod installation;
 mod jobs;
 mod pull_requests;
@@ -19,8 +18,7 @@ use self::connection::{ClientConnection, accept_unknown_path};
 pub use self::{
     actions::ApiAction,
     connection::ActingPerson,
-    dead_letters::DeadLetterClient,
-    installation::InstallationClient,
+    installation::{DeadLetterClient, InstallationClient},
     jobs::{JobClient, build_implement_job},
     pull_requests::{PullRequestClient, PullRequestSubmission},
     run_stream::{RunEvent, RunJournalEntry},
