@@ -13,7 +13,9 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 
 use super::{
-    ApiProblem, ApiState, caller::TokenCaller, person::resolve_acting_caller, scope::TokenScope,
+    ApiProblem, ApiState,
+    person::resolve_acting_caller,
+    scope::{TokenCaller, TokenScope},
     ticket_key::TicketScoped,
 };
 use crate::hex;

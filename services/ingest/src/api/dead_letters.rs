@@ -11,9 +11,9 @@ use queue::DeadLetter;
 
 use super::{
     ApiProblem, ApiState, OperatorProof, ViewerProof,
-    caller::TokenCaller,
     decisions::{request_retry as retry_ticket, respond_to_dry_run, would_retry},
     maintenance::{check_maintenance_outcome, order_maintenance},
+    scope::TokenCaller,
 };
 use crate::router::EventRouter;
 

@@ -13,7 +13,7 @@ use domain::{
 };
 
 use super::{
-    ApiProblem, ApiState, OperatorProof, caller::TokenCaller, context::JobContext,
+    ApiProblem, ApiState, OperatorProof, context::JobContext, scope::TokenCaller,
     ticket_key::parse_ticket_key,
 };
 use crate::{

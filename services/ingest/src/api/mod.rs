@@ -3,7 +3,6 @@
 mod activity;
 mod approval;
 mod auth;
-mod caller;
 mod caller_identity;
 mod change_diff;
 mod context;

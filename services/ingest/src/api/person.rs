@@ -6,7 +6,7 @@ use domain::text::escape_hidden;
 use percent_encoding::percent_decode_str;
 use serde::{Deserialize, de::value};
 
-use super::{ApiProblem, caller::TokenCaller};
+use super::{ApiProblem, scope::TokenCaller};
 
 // Longest name of a person, in characters.
 const NAME_CHARS: usize = 200;

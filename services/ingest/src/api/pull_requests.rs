@@ -12,7 +12,7 @@ use domain::PullRequestCall;
 use pullrequest::{BranchLocation, ProtocolAnswer, ValidatedRequest, parse_github_request};
 use serde_json::Value;
 
-use super::{ApiProblem, ApiState, OperatorProof, ViewerProof, caller::TokenCaller, jobs::idempotency_key};
+use super::{ApiProblem, ApiState, OperatorProof, ViewerProof, jobs::idempotency_key, scope::TokenCaller};
 
 /// Opens a pull request for an existing branch on GitHub, links it to a Jira issue and moves the issue to code
 /// review, as `journeyman pr` does. The repository must have rules.

@@ -18,9 +18,9 @@ use queue::{KeyValueBucket, RunJournals};
 use super::{
     ApiProblem, ApiState, ViewerProof,
     auth::InScope,
-    caller::TokenCaller,
     journal_reads::answer_array,
     known_runs::RunListFilter,
+    scope::TokenCaller,
     ticket_key::{TicketScoped as _, parse_ticket_key},
 };
 

@@ -1,9 +1,12 @@
-//! Scope of a token: everything, or the tickets of some repositories and Jira projects.
+//! Scope of a token, everything or the tickets of some repositories and Jira projects, and its bearer.
 
 use std::{collections::BTreeSet, sync::Arc};
 
+use api::types::Role;
 use bootstrap::settings::TextList;
 use domain::{InstanceName, RepositoryName, RepositoryRules, TicketKey};
+
+use super::{ApiProblem, ticket_key::TicketScoped as _};
 
 /// Visible part of the system for a caller. Cheap to clone.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -71,6 +74,35 @@ impl TokenScope {
 
     fn is(&self, inside: impl FnOnce(&LimitedScope) -> bool) -> bool {
         self.0.as_deref().is_none_or(inside)
+    }
+}
+
+/// Bearer of a valid token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct TokenCaller {
+    pub(crate) name: String,
+    pub(crate) role: Role,
+    /// Tickets and repositories that the caller may see. Lists contain nothing outside of it.
+    pub(crate) scope: TokenScope,
+}
+
+impl TokenCaller {
+    /// Refuses a ticket outside the scope with the answer for an unknown one, so that the caller learns nothing.
+    pub(super) fn reaches(&self, ticket: &TicketKey) -> Result<(), ApiProblem> {
+        if self.scope.has_ticket(ticket) {
+            Ok(())
+        } else {
+            Err(ticket.unknown())
+        }
+    }
+
+    /// Refuses a repository outside the scope in the same way.
+    pub(super) fn reaches_repository(&self, repository: &RepositoryName) -> Result<(), ApiProblem> {
+        if self.scope.has_repository(repository) {
+            Ok(())
+        } else {
+            Err(ApiProblem::NotFound(format!("nothing is known of {repository}")))
+        }
     }
 }
 
