@@ -3,15 +3,14 @@
 mod activity;
 mod approval;
 mod auth;
-mod caller_identity;
 mod change_diff;
 mod context;
 mod control;
-mod credentials;
 mod dead_letters;
 mod decisions;
 mod events;
 mod followed_runs;
+mod installation;
 mod jobs;
 mod journal_reads;
 mod known_runs;
@@ -21,7 +20,6 @@ mod person;
 mod pools;
 mod problem;
 mod pull_requests;
-mod rules;
 mod runs;
 mod scope;
 mod search_words;
@@ -124,7 +122,7 @@ impl Modify for BearerScheme {
 
 fn build_documented_router() -> OpenApiRouter<ApiState> {
     OpenApiRouter::with_openapi(ApiDocument::openapi())
-        .routes(routes!(caller_identity::show_caller))
+        .routes(routes!(installation::show_caller))
         .routes(routes!(activity::show_activity))
         .routes(routes!(runs::list_runs))
         .routes(routes!(runs::show_run))
@@ -157,8 +155,8 @@ fn build_documented_router() -> OpenApiRouter<ApiState> {
             dead_letters::delete_dead_letter
         ))
         .routes(routes!(dead_letters::retry_dead_letter))
-        .routes(routes!(rules::show_rules))
-        .routes(routes!(credentials::list_credentials))
+        .routes(routes!(installation::show_rules))
+        .routes(routes!(installation::list_credentials))
         .routes(routes!(pools::list_pools))
 }
 
