@@ -266,7 +266,7 @@ async fn read_github_tickets(
 }
 
 fn clean_view_line(text: &str) -> String {
-    text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), 500)
+    text_pin::clean_line(text, 500)
 }
 
 /// Shows the current text of a ticket in the rules' projects and repositories. A ticket of a folder shows

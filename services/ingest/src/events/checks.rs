@@ -404,9 +404,7 @@ fn notify_waiting(
         actor: None,
         reason: TriggerReason::Skipped(SkipReason::ChecksWait {
             pull_request: ours.clone(),
-            checks: names
-                .map(|name| text_pin::truncate_text(&text_pin::sanitize_text(name), 200))
-                .collect(),
+            checks: names.map(|name| text_pin::clean_text(name, 200)).collect(),
             needs_approval,
             page: text_pin::truncate_text(page, PAGE_CHARS),
         }),
@@ -517,7 +515,7 @@ fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> Fa
         domain::classify_failure(&check.name, has_timed_out, shown)
     };
     FailedCheck {
-        name: text_pin::truncate_text(&text_pin::sanitize_text(&check.name), 200),
+        name: text_pin::clean_text(&check.name, 200),
         url: check.url.clone(),
         log_tail: clean[start..].to_owned(),
         class,

@@ -148,7 +148,7 @@ pub(crate) fn build_move(record: &PullRequestRecord, to: &str, at: Timestamp) ->
     let ours = record.pull_request.clone();
     let end = PullRequestEnd {
         by: "GitHub".to_owned(),
-        moved_to: Some(text_pin::truncate_text(&text_pin::sanitize_text(to), 200)),
+        moved_to: Some(text_pin::clean_text(to, 200)),
         pull_request: ours.clone(),
     };
     NewTrigger {
@@ -171,7 +171,7 @@ fn build_close_event(
     } = ours;
     let end = PullRequestEnd {
         pull_request: ours.clone(),
-        by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+        by: text_pin::clean_text(by, 100),
         moved_to: None,
     };
     if merged {

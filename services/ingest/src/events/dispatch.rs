@@ -235,7 +235,7 @@ impl DispatchEvent {
             pull_request: record.pull_request.clone(),
             head: now.head.clone(),
             id: 0,
-            author: text_pin::truncate_text(&text_pin::sanitize_text(&self.by), 100),
+            author: text_pin::clean_text(&self.by, 100),
             asks_for_changes: true,
             body: text_pin::pin_words(words),
             threads: Vec::new(),

@@ -125,7 +125,7 @@ impl EventKind for CompetingMergeEvent {
             actor: Some(by.to_owned()),
             reason: PullRequestEvent::MergedElsewhere(PullRequestEnd {
                 pull_request: now.to_ref(&self.0.repository),
-                by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+                by: text_pin::clean_text(by, 100),
                 moved_to: None,
             })
             .into(),

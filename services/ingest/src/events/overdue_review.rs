@@ -73,7 +73,7 @@ impl EventKind for OverdueReviewEvent {
             return Ok(EventVerdict::nothing("it may wait longer"));
         }
         let called = people.iter().take(MOST_CALLED);
-        let called = called.map(|login| text_pin::truncate_text(&text_pin::sanitize_text(login), 100));
+        let called = called.map(|login| text_pin::clean_text(login, 100));
         let day = facts.now.unix_s() / DAY.as_secs().cast_signed();
         Ok(EventVerdict::from(NewTrigger {
             ticket: ticket.clone(),

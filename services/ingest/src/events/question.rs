@@ -146,7 +146,7 @@ impl QuestionEvent {
             pull_request: record.pull_request.clone(),
             head: facts.pull_request(repository, number)?.head.clone(),
             id: 0,
-            author: text_pin::truncate_text(&text_pin::sanitize_text(self.author.name()), 100),
+            author: text_pin::clean_text(self.author.name(), 100),
             asks_for_changes: true,
             body: text_pin::pin_words(&self.text),
             threads: Vec::new(),
@@ -171,7 +171,7 @@ impl QuestionEvent {
             _ => return Ok(EventVerdict::nothing("the author may not ask for an answer")),
         };
         let reason = TriggerReason::Skipped(SkipReason::MayNotAsk {
-            actor: text_pin::truncate_text(&text_pin::sanitize_text(self.author.name()), 100),
+            actor: text_pin::clean_text(self.author.name(), 100),
             group,
             on: self.pull_request.clone(),
         });
@@ -228,7 +228,7 @@ impl EventKind for QuestionEvent {
             return Ok(EventVerdict::nothing("a skip rule forbids work on the ticket"));
         }
         let question = CommentQuestion {
-            author: text_pin::truncate_text(&text_pin::sanitize_text(self.author.name()), 100),
+            author: text_pin::clean_text(self.author.name(), 100),
             text: text_pin::pin_words(&self.text),
             pull_request: self.pull_request.clone(),
             head,

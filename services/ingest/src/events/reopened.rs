@@ -93,7 +93,7 @@ impl EventKind for ReopenEvent {
             reason: PullRequestEvent::Reopened(PullRequestHead {
                 pull_request: ours.clone(),
                 head: now.head.clone(),
-                by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+                by: text_pin::clean_text(by, 100),
             })
             .into(),
         }))

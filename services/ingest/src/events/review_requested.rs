@@ -122,18 +122,12 @@ impl ReviewRequestEvent {
             let Some(issue) = facts.named(&key)? else {
                 continue;
             };
-            let line = |text: &str, most| {
-                text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), most)
-            };
             background.linked.push(LinkedTicket {
                 key: key.short(),
                 relation: "named by the pull request".to_owned(),
-                summary: line(&issue.summary, 300),
-                status: line(&issue.status, 100),
-                description: text_pin::truncate_text(
-                    &text_pin::sanitize_text(&issue.description),
-                    TICKET_CHARS,
-                ),
+                summary: text_pin::clean_line(&issue.summary, 300),
+                status: text_pin::clean_line(&issue.status, 100),
+                description: text_pin::clean_text(&issue.description, TICKET_CHARS),
             });
         }
         Ok(background)
@@ -160,7 +154,7 @@ impl ReviewRequestEvent {
             head: now.head.clone(),
             is_here: now.head_repository.eq_ignore_ascii_case(&self.repository.path()),
             base_branch: now.base_branch.clone(),
-            author: text_pin::truncate_text(&text_pin::sanitize_text(&now.author), 100),
+            author: text_pin::clean_text(&now.author, 100),
             files: limit_patches(files, PatchLimits::WHOLE),
             since: since.map(|since| SinceReview {
                 files: limit_patches(&since.files, PatchLimits::WHOLE),

@@ -125,7 +125,7 @@ impl ReviewEvent {
                 Some(thread) => thread.text = format!("{}\n\n{}", thread.text, text(&comment.body)),
                 None => threads.push(ReviewThread {
                     id,
-                    path: text_pin::truncate_text(&text_pin::sanitize_text(&comment.path), 300),
+                    path: text_pin::clean_text(&comment.path, 300),
                     line: comment.line,
                     text: text(&comment.body),
                     earlier: list_earlier_remarks(id, review, all, &now.author),
@@ -138,7 +138,7 @@ impl ReviewEvent {
             pull_request: record.pull_request.clone(),
             head: now.head.clone(),
             id: self.id,
-            author: text_pin::truncate_text(&text_pin::sanitize_text(&self.author), 100),
+            author: text_pin::clean_text(&self.author, 100),
             asks_for_changes: review.state == ReviewVerdict::ChangesRequested,
             body: text(&review.body),
             threads,
@@ -217,7 +217,7 @@ fn list_earlier_remarks(
     let before = all.iter().take_while(|known| known.id != review.id);
     let comments = before.flat_map(|known| &known.comments).filter(of_it);
     let remark = |comment: &ReviewLineComment| ThreadRemark {
-        author: text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100),
+        author: text_pin::clean_text(&comment.author, 100),
         is_ours: comment.author.eq_ignore_ascii_case(us),
         is_stranger: false,
         text: text_pin::truncate_text(&text_pin::pin_words(&comment.body), EARLIER_CHARS),
@@ -244,9 +244,7 @@ fn mark_strangers(
         if remark.is_ours || rules.is_some_and(|rules| rules.review.is_agent(&remark.author)) {
             continue;
         }
-        let said = comments().find(|comment| {
-            text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100) == remark.author
-        });
+        let said = comments().find(|comment| text_pin::clean_text(&comment.author, 100) == remark.author);
         remark.is_stranger = match said {
             Some(said) if !said.by_bot => {
                 let person = EventActor::GitHub {

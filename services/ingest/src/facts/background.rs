@@ -20,7 +20,7 @@ use crate::{
     },
     policy::own_accounts::OwnAccounts,
     text::{
-        text_pin,
+        text_pin::{clean_line, clean_text},
         ticket_references::{ReferenceOrigin, list_references},
     },
 };
@@ -186,10 +186,7 @@ impl BackgroundReader {
                     relation: String::new(),
                     summary: clean_line(&other.summary, TITLE_CHARS),
                     status: clean_line(&other.status, LINE_CHARS),
-                    description: text_pin::truncate_text(
-                        &text_pin::sanitize_text(&other.description),
-                        DESCRIPTION_CHARS,
-                    ),
+                    description: clean_text(&other.description, DESCRIPTION_CHARS),
                 }),
                 // The number of a pull request, or an issue that the reader account does not see.
                 Err(error) => {
@@ -272,10 +269,7 @@ impl BackgroundReader {
         let description = |key: &TicketKey| {
             let found = outlines.iter().find(|outline| outline.key == *key);
             found.map_or_else(String::new, |outline| {
-                text_pin::truncate_text(
-                    &text_pin::sanitize_text(&outline.description_markdown),
-                    DESCRIPTION_CHARS,
-                )
+                clean_text(&outline.description_markdown, DESCRIPTION_CHARS)
             })
         };
         let linked = related.iter().map(|other| LinkedTicket {
@@ -323,7 +317,7 @@ fn keep_latest_remarks(remarks: Vec<PullRequestRemark>) -> Vec<ReviewRemark> {
     // The loop starts at the newest remark, so that the limit drops the oldest ones.
     let mut kept = Vec::new();
     for remark in remarks.into_iter().rev().take(REMARKS) {
-        let text = text_pin::truncate_text(&text_pin::sanitize_text(&remark.text), REMARK_CHARS);
+        let text = clean_text(&remark.text, REMARK_CHARS);
         let Some(left) = room.checked_sub(text.chars().count()) else {
             break;
         };
@@ -336,10 +330,6 @@ fn keep_latest_remarks(remarks: Vec<PullRequestRemark>) -> Vec<ReviewRemark> {
     }
     kept.reverse();
     kept
-}
-
-fn clean_line(text: &str, chars: usize) -> String {
-    text_pin::truncate_text(&text_pin::sanitize_text(text).replace('\n', " "), chars)
 }
 
 async fn read_in_time<T>(reading: impl Future<Output = Result<T, ReadError>>) -> Result<T, ReadError> {

@@ -195,7 +195,7 @@ fn build_implement_request(
 /// Sanitized display name of an account, at most 100 characters; a placeholder for a missing or empty name.
 pub(crate) fn clean_account_name(account: Option<&domain::TrackerAccount>) -> String {
     let name = account.map_or("", |account| account.display_name.as_str());
-    let clean = text_pin::truncate_text(&text_pin::sanitize_text(name), 100);
+    let clean = text_pin::clean_text(name, 100);
     if clean.trim().is_empty() {
         "somebody".to_owned()
     } else {

@@ -46,7 +46,7 @@ fn skip_phrase(text: &TicketText, comments: &[TrackerComment], phrase: &str) -> 
         return found(SkipPlace::Description);
     }
     let comment = comments.iter().find(|comment| comment.text.contains(phrase))?;
-    let author = text_pin::truncate_text(&text_pin::sanitize_text(&comment.author), 100);
+    let author = text_pin::clean_text(&comment.author, 100);
     found(SkipPlace::Comment { author })
 }
 

@@ -42,15 +42,15 @@ pub(crate) fn pin_text(
 ) -> TicketText {
     let comments = comments.iter().filter(|comment| comment.created < at);
     let mut pinned = TicketText {
-        summary: truncate_text(&sanitize_text(&text.summary).replace('\n', " "), SUMMARY_CHARS),
+        summary: clean_line(&text.summary, SUMMARY_CHARS),
         description: truncate_visibly(&sanitize_text(&text.description), BODY_CHARS),
-        kind: clean_short_line(&text.kind),
-        priority: clean_short_line(&text.priority),
+        kind: clean_line(&text.kind, LINE_CHARS),
+        priority: clean_line(&text.priority, LINE_CHARS),
         labels: text
             .labels
             .iter()
             .take(LABELS)
-            .map(|label| clean_short_line(label))
+            .map(|label| clean_line(label, LINE_CHARS))
             .collect(),
         comments: comments
             .map(|comment| pin_comment(comment, at, instructors))
@@ -68,7 +68,7 @@ pub(crate) fn pin_text(
 /// Adds instructions of an authorized user to the text, as its last comment.
 pub(crate) fn add_instruction(mut text: TicketText, by: &str, at: Timestamp, said: &str) -> TicketText {
     text.comments.push(TicketComment {
-        author: clean_short_line(by),
+        author: clean_line(by, LINE_CHARS),
         at,
         text: pin_words(said),
         may_instruct: true,
@@ -90,9 +90,14 @@ pub(crate) fn pin_words(text: &str) -> String {
     truncate_visibly(&sanitize_text(text), BODY_CHARS)
 }
 
-/// Sanitized text on one line.
-fn clean_short_line(text: &str) -> String {
-    truncate_text(&sanitize_text(text).replace('\n', " "), LINE_CHARS)
+/// Sanitized text of at most this many characters.
+pub(crate) fn clean_text(text: &str, chars: usize) -> String {
+    truncate_text(&sanitize_text(text), chars)
+}
+
+/// Sanitized text on one line, of at most this many characters.
+pub(crate) fn clean_line(text: &str, chars: usize) -> String {
+    truncate_text(&sanitize_text(text).replace('\n', " "), chars)
 }
 
 fn pin_comment(comment: &TrackerComment, at: Timestamp, instructors: &BTreeSet<String>) -> TicketComment {
@@ -102,7 +107,7 @@ fn pin_comment(comment: &TrackerComment, at: Timestamp, instructors: &BTreeSet<S
         CHANGED_COMMENT.to_owned()
     };
     TicketComment {
-        author: clean_short_line(&comment.author),
+        author: clean_line(&comment.author, LINE_CHARS),
         at: comment.created,
         text,
         may_instruct: instructors.contains(&comment.author_id),
