@@ -31,19 +31,15 @@ enum CloseOrigin {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CloseEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request",
-        ..
-    } = hook
-    else {
-        return Ok(None);
-    };
-    let wire::PullRequestPayload {
+    let Some(wire::PullRequestPayload {
         action,
         pull_request,
         repository,
         sender,
-    } = hook.read()?;
+    }) = hook.read_event("pull_request")?
+    else {
+        return Ok(None);
+    };
     // A fork may have a branch with the name of ours, so a pull request from a fork is never taken for
     // ours.
     let is_from_here = pull_request

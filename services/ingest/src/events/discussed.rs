@@ -35,13 +35,9 @@ pub(crate) struct DiscussionOrder {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<DiscussionEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "discussion", ..
-    } = hook
-    else {
+    let Some(payload) = hook.read_event::<wire::DiscussionPayload>("discussion")? else {
         return Ok(None);
     };
-    let payload: wire::DiscussionPayload = hook.read()?;
     Ok((payload.action == "created").then(|| {
         DiscussionEvent::opened(TicketKey::Discussion {
             number: payload.discussion.number,

@@ -30,14 +30,9 @@ impl ClosedPullRequest {
         hook: &WebhookPayload<'_>,
         is_merged: bool,
     ) -> Result<Option<Self>, UnreadablePayload> {
-        let WebhookPayload::GitHub {
-            event: "pull_request",
-            ..
-        } = hook
-        else {
+        let Some(payload) = hook.read_event::<wire::PullRequestPayload>("pull_request")? else {
             return Ok(None);
         };
-        let payload: wire::PullRequestPayload = hook.read()?;
         let is_it = payload.action == "closed" && payload.pull_request.merged.unwrap_or(false) == is_merged;
         Ok(is_it.then(|| Self {
             number: payload.pull_request.number,

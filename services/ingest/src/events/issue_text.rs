@@ -19,10 +19,9 @@ pub(crate) struct IssueText {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<IssueText>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "issues", .. } = hook else {
+    let Some(payload) = hook.read_event::<wire::IssuePayload>("issues")? else {
         return Ok(None);
     };
-    let payload: wire::IssuePayload = hook.read()?;
     let is_text = matches!(payload.action.as_str(), "opened" | "edited");
     Ok(is_text.then(|| IssueText {
         ticket: payload.ticket(hook),

@@ -22,14 +22,9 @@ pub(crate) struct ReopenEvent {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReopenEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request",
-        ..
-    } = hook
-    else {
+    let Some(payload) = hook.read_event::<wire::PullRequestPayload>("pull_request")? else {
         return Ok(None);
     };
-    let payload: wire::PullRequestPayload = hook.read()?;
     Ok((payload.action == "reopened").then(|| ReopenEvent {
         repository: hook.repository(payload.repository),
         number: payload.pull_request.number,

@@ -37,14 +37,9 @@ pub(crate) struct ReviewRequestEvent {
 pub(super) fn from_webhook(
     hook: &WebhookPayload<'_>,
 ) -> Result<Option<ReviewRequestEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request",
-        ..
-    } = hook
-    else {
+    let Some(payload) = hook.read_event::<wire::PullRequestPayload>("pull_request")? else {
         return Ok(None);
     };
-    let payload: wire::PullRequestPayload = hook.read()?;
     // `synchronize` reports a new head, which is reviewed again while the review request is open.
     let asks = matches!(
         payload.action.as_str(),

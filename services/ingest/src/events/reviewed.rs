@@ -38,19 +38,15 @@ pub(crate) struct ReviewEvent {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<ReviewEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request_review",
-        ..
-    } = hook
-    else {
-        return Ok(None);
-    };
-    let wire::ReviewPayload {
+    let Some(wire::ReviewPayload {
         action,
         review,
         pull_request,
         repository,
-    } = hook.read()?;
+    }) = hook.read_event("pull_request_review")?
+    else {
+        return Ok(None);
+    };
     let author = wire::GithubHookUser::or_ghost(review.user);
     Ok((action == "submitted").then(|| ReviewEvent {
         repository: hook.repository(repository),

@@ -24,14 +24,9 @@ pub(crate) struct ReviewWithdrawalEvent {
 pub(super) fn from_webhook(
     hook: &WebhookPayload<'_>,
 ) -> Result<Option<ReviewWithdrawalEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub {
-        event: "pull_request",
-        ..
-    } = hook
-    else {
+    let Some(payload) = hook.read_event::<wire::PullRequestPayload>("pull_request")? else {
         return Ok(None);
     };
-    let payload: wire::PullRequestPayload = hook.read()?;
     let ends = matches!(payload.action.as_str(), "closed" | "review_request_removed");
     Ok(ends.then(|| ReviewWithdrawalEvent {
         number: payload.pull_request.number,

@@ -89,6 +89,20 @@ impl<'a> WebhookPayload<'a> {
         }
     }
 
+    /// Parses the payload of a GitHub webhook of this event; `None` for any other webhook.
+    ///
+    /// # Errors
+    /// [`UnreadablePayload`] when it has another shape.
+    pub(crate) fn read_event<T: serde::de::DeserializeOwned>(
+        &self,
+        name: &str,
+    ) -> Result<Option<T>, UnreadablePayload> {
+        match self {
+            Self::GitHub { event, .. } if *event == name => self.read().map(Some),
+            Self::GitHub { .. } | Self::Jira { .. } => Ok(None),
+        }
+    }
+
     /// Repository of the payload, on the webhook's instance.
     pub(crate) fn repository(&self, named: github::GithubHookRepository) -> RepositoryName {
         let (Self::Jira { instance, .. } | Self::GitHub { instance, .. }) = self;
