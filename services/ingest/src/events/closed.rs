@@ -8,7 +8,7 @@ use github::PullRequest;
 
 use super::{EventKind, EventVerdict, NewTrigger};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need},
+    facts::{DecisionFacts, Need},
     text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
@@ -90,14 +90,7 @@ impl EventKind for CloseEvent {
         let (ticket, ours, told) = match &self.of {
             CloseOrigin::Ours(ticket, ours) => (ticket, ours, None),
             CloseOrigin::Branch { branch, by } => {
-                let person = EventActor::GitHub {
-                    repository: self.repository.clone(),
-                    login: by.clone(),
-                    // The check only concerns our own account, whose login is known.
-                    id: None,
-                    is_bot: false,
-                };
-                if facts.is_ours(&person) {
+                if facts.is_our_user(by, None) {
                     return Ok(EventVerdict::nothing("our own account did it"));
                 }
                 let Some(record) = facts.branch(&self.repository, branch)? else {

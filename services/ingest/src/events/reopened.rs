@@ -7,7 +7,7 @@ use domain::{
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, EventActor, Need},
+    facts::{DecisionFacts, Need},
     text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
@@ -45,17 +45,8 @@ impl ReopenEvent {
 
 impl EventKind for ReopenEvent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
-        if let Some(by) = &self.by {
-            let person = EventActor::GitHub {
-                repository: self.repository.clone(),
-                login: by.clone(),
-                // The check only concerns our own account, whose login is known.
-                id: None,
-                is_bot: false,
-            };
-            if facts.is_ours(&person) {
-                return Ok(EventVerdict::nothing("our own account did it"));
-            }
+        if self.by.as_ref().is_some_and(|by| facts.is_our_user(by, None)) {
+            return Ok(EventVerdict::nothing("our own account did it"));
         }
         let Some(record) = facts.record(&self.repository, &self.number)? else {
             return Ok(EventVerdict::nothing("not a pull request of ours"));

@@ -72,14 +72,7 @@ impl ReviewRequestEvent {
         files: &[PullRequestFile],
         facts: &DecisionFacts,
     ) -> Result<Option<SinceReview>, Need> {
-        let is_ours = |review: &&PullRequestReview| {
-            facts.is_ours(&EventActor::GitHub {
-                repository: self.repository.clone(),
-                login: review.author.clone(),
-                id: review.author_id,
-                is_bot: review.by_bot,
-            })
-        };
+        let is_ours = |review: &&PullRequestReview| facts.is_our_user(&review.author, review.author_id);
         let reviews = facts.reviews(&self.repository, &self.number)?;
         let mut ours = reviews
             .iter()

@@ -8,7 +8,7 @@ use super::{
     review_requested::{REQUESTED, is_waiting_for},
 };
 use crate::{
-    facts::{DecisionFacts, EventActor, Need},
+    facts::{DecisionFacts, Need},
     webhook::payload::{UnreadablePayload, WebhookPayload, github as wire},
 };
 
@@ -57,13 +57,7 @@ impl ReviewWithdrawalEvent {
     fn is_reviewed(&self, facts: &DecisionFacts, head: &domain::CommitId) -> Result<bool, Need> {
         let reviews = facts.reviews(&self.repository, &self.number)?;
         Ok(reviews.iter().any(|review| {
-            let author = EventActor::GitHub {
-                repository: self.repository.clone(),
-                login: review.author.clone(),
-                id: review.author_id,
-                is_bot: review.by_bot,
-            };
-            review.commit.as_ref() == Some(head) && facts.is_ours(&author)
+            review.commit.as_ref() == Some(head) && facts.is_our_user(&review.author, review.author_id)
         }))
     }
 }

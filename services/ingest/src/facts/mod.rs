@@ -289,12 +289,14 @@ impl DecisionFacts {
                 // The setting accepts ids and names.
                 self.own_accounts.contains(&account.id) || self.own_accounts.contains(&account.display_name)
             }
-            EventActor::GitHub { login, id, .. } => {
-                self.own_accounts.contains(login)
-                    || id.is_some_and(|id| self.own_accounts.contains(&id.to_string()))
-            }
+            EventActor::GitHub { login, id, .. } => self.is_our_user(login, *id),
             EventActor::Api { .. } => false,
         }
+    }
+
+    /// True for an account of ours on GitHub, by its login or its id.
+    pub(crate) fn is_our_user(&self, login: &str, id: Option<u64>) -> bool {
+        self.own_accounts.contains(login) || id.is_some_and(|id| self.own_accounts.contains(&id.to_string()))
     }
 
     /// True for a program that no rules name. Its events start nothing.
