@@ -30,17 +30,17 @@ use super::{
     review_requested::ReviewRequestEvent,
     review_withdrawal_tests,
     tests::{
-        build_ada_account, build_checked_facts, build_closed_payload, build_comment_events,
-        build_commit_check, build_commit_id, build_decision_facts, build_moved_payload, build_pull_record,
-        build_pull_reference, build_repository_name, build_review, build_rita_actor, build_ticket_key,
-        build_tracker_issue, build_work_facts, decide_event, parse_github_events, parse_jira_events,
-        prepare_review, pull_request, pushed_by,
+        build_checked_facts, build_closed_payload, build_comment_events, build_commit_check, build_commit_id,
+        build_decision_facts, build_moved_payload, build_polled_stop, build_pull_record,
+        build_pull_reference, build_repository_name, build_review, build_rita_actor, build_text_edit,
+        build_ticket_key, build_tracker_issue, build_work_facts, decide_event, parse_github_events,
+        parse_jira_events, prepare_review, pull_request, pushed_by,
     },
     text::TextEditEvent,
     ticket_return_tests,
     work::WorkRequestEvent,
 };
-use crate::facts::{DecisionFacts, tracker_reader::TrackerEdit};
+use crate::facts::DecisionFacts;
 
 const READY: &str = "Ready for Agent";
 /// Reason why two channels of the same event may name different actors.
@@ -164,27 +164,11 @@ fn pair_assignments() -> Vec<Pair> {
 }
 
 fn pair_text_edits() -> Vec<Pair> {
-    let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
-        "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
-        "changelog": {"id": "9", "items": [{"field": "description"}]}});
-    let edit = TrackerEdit {
-        id: "9".to_owned(),
-        at: Timestamp::from_unix_ms(60),
-        by: Some(build_ada_account()),
-    };
-    let changed = jira::ChangedIssue {
-        id: None,
-        key: build_ticket_key(),
-        status: "To Do".to_owned(),
-        created: Timestamp::default(),
-        updated: Timestamp::from_unix_ms(60),
-        creator: Some(build_ada_account()),
-        assignee: None,
-    };
+    let (told, edit, changed) = build_text_edit();
     let polled = TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55));
     let facts = build_work_facts(|issue, _| issue.edits = vec![edit]);
     vec![build_channel_pair(
-        find_event("TextEditEvent", parse_jira_events(&body)),
+        find_event("TextEditEvent", told),
         polled.expect("edited"),
         facts,
     )]
@@ -202,24 +186,12 @@ fn issue_texts() -> Vec<Pair> {
 }
 
 fn pair_comments() -> Vec<Pair> {
-    let at = Timestamp::parse("2026-11-21T10:00:00Z");
-    let on_github = github::GitHubComment {
-        by_bot: false,
-        id: github::GitHubCommentId(31),
-        author: "rita".to_owned(),
-        author_id: Some(8),
-        created_at: at,
-        body: "/stop".to_owned(),
-        updated_at: at,
-        by_us: false,
-    };
-    let polled = CommentEvent::from_github_poll(&build_repository_name(), 7, on_github, Timestamp::default());
     let mut facts = build_decision_facts();
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
     facts.put_authority(build_rita_actor(), true);
     let at_github = build_channel_pair(
         find_event("CommentEvent", build_comment_events("/stop")),
-        polled,
+        build_polled_stop(),
         facts,
     );
 

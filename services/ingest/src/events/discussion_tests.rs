@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{
     comment::CommentEvent,
     discussed::DiscussionEvent,
-    tests::{expect_nothing, expect_trigger, facts_with, parse_github_events},
+    tests::{build_github_user, expect_nothing, expect_trigger, facts_with, parse_github_events},
 };
 use crate::facts::{
     DecisionFacts, EventActor, RunProgress,
@@ -21,14 +21,6 @@ pub(super) const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  m
 
 pub(super) fn build_ticket_key() -> TicketKey {
     "github:acme/shop/discussions/7".parse().expect("ticket")
-}
-
-fn build_github_user(login: &str) -> github::GitHubUser {
-    github::GitHubUser {
-        is_bot: false,
-        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
-        login: login.to_owned(),
-    }
 }
 
 /// Discussion of Rita, who may request work; guests may not. `change` modifies it.

@@ -1,9 +1,7 @@
 //! Verdicts about tickets that are assigned to us, and about the text of GitHub issues; webhook and poll are equal, because both read the
 //! issue.
 
-use domain::{
-    Job, RepositoryName, SkipReason, TicketKey, Timestamp, TriggerChannel, TriggerKey, TriggerReason,
-};
+use domain::{Job, SkipReason, TicketKey, Timestamp, TriggerChannel, TriggerKey, TriggerReason};
 use serde_json::json;
 
 use super::{
@@ -11,8 +9,8 @@ use super::{
     given::TicketAssignedEvent,
     issue_text::IssueText,
     tests::{
-        build_behind_progress, build_live_progress, decide_event, expect_nothing, expect_trigger, facts_with,
-        parse_github_events, parse_jira_events,
+        build_behind_progress, build_github_user, build_live_progress, build_repository_name, decide_event,
+        expect_nothing, expect_trigger, facts_with, parse_github_events, parse_jira_events,
     },
 };
 use crate::facts::{
@@ -29,21 +27,8 @@ fn build_timestamp(ms: i64) -> Timestamp {
     Timestamp::from_unix_ms(ms)
 }
 
-fn build_shop_name() -> RepositoryName {
-    "acme/shop".parse().expect("repository")
-}
-
 pub(super) fn build_ticket_key() -> TicketKey {
     "github:acme/shop#7".parse().expect("ticket")
-}
-
-/// Each login has a separate id; `nobody` has none.
-fn build_github_user(login: &str) -> github::GitHubUser {
-    github::GitHubUser {
-        is_bot: false,
-        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
-        login: login.to_owned(),
-    }
 }
 
 fn build_assignment(id: &str, ms: i64, by: &str, how: AssignmentKind) -> AssignmentEvent {
@@ -84,7 +69,7 @@ pub(super) fn build_issue_facts(rules: &str, change: impl FnOnce(&mut TrackerIss
     let mut issue = build_tracker_issue();
     change(&mut issue);
     facts.put_issue(build_ticket_key(), Ok(issue));
-    facts.put_open(build_shop_name(), build_ticket_key(), Vec::new());
+    facts.put_open(build_repository_name(), build_ticket_key(), Vec::new());
     facts.put_progress(build_ticket_key(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         facts.put_authority(
@@ -323,7 +308,7 @@ fn jira_assignment_uses_changelog_key() {
             ..build_tracker_issue()
         };
         facts.put_issue(ticket.clone(), Ok(issue));
-        facts.put_open(build_shop_name(), ticket.clone(), Vec::new());
+        facts.put_open(build_repository_name(), ticket.clone(), Vec::new());
         facts.put_progress(ticket.clone(), RunProgress::default());
         facts.put_authority(EventActor::on(&ticket, &ada), may);
         facts

@@ -2,8 +2,7 @@
 //! request.
 
 use domain::{
-    Job, JobSubject, PullRequestFile, RepositoryName, TicketKey, Timestamp, TriggerChannel, TriggerKey,
-    TriggerReason,
+    Job, JobSubject, PullRequestFile, TicketKey, Timestamp, TriggerChannel, TriggerKey, TriggerReason,
 };
 use github::{PullRequest, ReviewRequest};
 use serde_json::json;
@@ -11,24 +10,14 @@ use serde_json::json;
 use super::{
     EventVerdict,
     review_requested::ReviewRequestEvent,
-    tests::{decide_event, expect_nothing, expect_trigger, facts_with, parse_github_events, pull_request},
+    tests::{
+        build_github_user, build_repository_name, decide_event, expect_nothing, expect_trigger, facts_with,
+        parse_github_events, pull_request,
+    },
 };
 use crate::facts::{DecisionFacts, EventActor, tracker_reader::convert_user};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\npull_request:\n  reviewer: agent\n";
-
-fn build_shop_name() -> RepositoryName {
-    "acme/shop".parse().expect("repository")
-}
-
-/// Each login has a separate id; `nobody` has none.
-fn build_github_user(login: &str) -> github::GitHubUser {
-    github::GitHubUser {
-        is_bot: false,
-        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
-        login: login.to_owned(),
-    }
-}
 
 pub(super) fn build_reviewer_request(id: u64, by: Option<&str>, reviewer: &str) -> ReviewRequest {
     ReviewRequest {
@@ -48,17 +37,17 @@ pub(super) fn build_review_candidate() -> PullRequest {
 
 pub(super) fn build_reviewer_facts(now: PullRequest, requests: Vec<ReviewRequest>) -> DecisionFacts {
     let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-    facts.put_pull_request(build_shop_name(), 7, now);
-    facts.put_record(build_shop_name(), 7, None);
-    facts.put_review_requests(build_shop_name(), 7, requests);
-    facts.put_reviews(build_shop_name(), 7, Vec::new());
+    facts.put_pull_request(build_repository_name(), 7, now);
+    facts.put_record(build_repository_name(), 7, None);
+    facts.put_review_requests(build_repository_name(), 7, requests);
+    facts.put_reviews(build_repository_name(), 7, Vec::new());
     let patch = |chars: usize| format!("@@ -0,0 +1 @@\n+{}", "x".repeat(chars));
     let file = |path: &str, chars: usize| PullRequestFile {
         path: path.to_owned(),
         patch: patch(chars),
     };
     let files = vec![file("a", 30_000), file("large", 50_000), file("b", 30_000)];
-    facts.put_files(build_shop_name(), 7, files);
+    facts.put_files(build_repository_name(), 7, files);
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         let ticket = "github:acme/shop#7".parse().expect("ticket");
         facts.put_authority(
@@ -102,11 +91,11 @@ fn next_review_contains_changes_since_last() {
     };
     let since = |commits: Vec<domain::CommitId>, reviews: Vec<github::PullRequestReview>| {
         let mut facts = facts_with(RULES, TriggerChannel::Webhook);
-        facts.put_pull_request(build_shop_name(), 7, build_review_candidate());
-        facts.put_record(build_shop_name(), 7, None);
-        facts.put_review_requests(build_shop_name(), 7, request());
-        facts.put_reviews(build_shop_name(), 7, reviews);
-        facts.put_commits(build_shop_name(), 7, commits);
+        facts.put_pull_request(build_repository_name(), 7, build_review_candidate());
+        facts.put_record(build_repository_name(), 7, None);
+        facts.put_review_requests(build_repository_name(), 7, request());
+        facts.put_reviews(build_repository_name(), 7, reviews);
+        facts.put_commits(build_repository_name(), 7, commits);
         facts.put_history(
             ticket.clone(),
             vec![first.clone().into_trigger(TriggerChannel::Webhook)],
@@ -116,7 +105,7 @@ fn next_review_contains_changes_since_last() {
             path: "a".to_owned(),
             patch,
         };
-        facts.put_files(build_shop_name(), 7, vec![file]);
+        facts.put_files(build_repository_name(), 7, vec![file]);
         let rita = EventActor::on(&ticket, &convert_user(build_github_user("rita")));
         facts.put_authority(rita, true);
         let TriggerReason::JobRequested(job) = expect_trigger(&build_polled_event(), &facts).reason else {
@@ -138,7 +127,7 @@ fn next_review_contains_changes_since_last() {
 }
 
 fn build_polled_event() -> ReviewRequestEvent {
-    ReviewRequestEvent::from_poll(build_shop_name(), 7)
+    ReviewRequestEvent::from_poll(build_repository_name(), 7)
 }
 
 #[test]
@@ -249,15 +238,15 @@ fn named_tickets_come_with_review() {
     };
     let rules = format!("{RULES}jira:\n  project_key: ENG\n");
     let mut facts = facts_with(&rules, TriggerChannel::Webhook);
-    facts.put_pull_request(build_shop_name(), 7, now);
-    facts.put_record(build_shop_name(), 7, None);
+    facts.put_pull_request(build_repository_name(), 7, now);
+    facts.put_record(build_repository_name(), 7, None);
     facts.put_review_requests(
-        build_shop_name(),
+        build_repository_name(),
         7,
         vec![build_reviewer_request(4, Some("rita"), "agent")],
     );
-    facts.put_reviews(build_shop_name(), 7, Vec::new());
-    facts.put_files(build_shop_name(), 7, Vec::new());
+    facts.put_reviews(build_repository_name(), 7, Vec::new());
+    facts.put_files(build_repository_name(), 7, Vec::new());
     let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
     facts.put_authority(
         EventActor::on(&ticket, &convert_user(build_github_user("rita"))),

@@ -75,6 +75,15 @@ pub(super) fn build_repository_name() -> RepositoryName {
     "acme/shop".parse().expect("repository")
 }
 
+/// User of GitHub. Each login has a separate id; an empty one has none.
+pub(super) fn build_github_user(login: &str) -> github::GitHubUser {
+    github::GitHubUser {
+        is_bot: false,
+        id: (!login.is_empty()).then(|| login.bytes().map(u64::from).sum()),
+        login: login.to_owned(),
+    }
+}
+
 pub(super) fn build_ticket_key() -> TicketKey {
     TicketKey::jira("ENG-12").expect("ticket")
 }
@@ -413,8 +422,8 @@ fn unreadable_or_unauthorized_ticket_is_reported() {
     );
 }
 
-#[test]
-fn last_text_edit_is_triaged_once() {
+/// Edit of a description: the events of its webhook, its entry, and the issue in a search.
+pub(super) fn build_text_edit() -> (Vec<Box<dyn EventKind>>, TrackerEdit, jira::ChangedIssue) {
     let told = parse_jira_events(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
@@ -432,6 +441,12 @@ fn last_text_edit_is_triaged_once() {
         creator: Some(build_ada_account()),
         assignee: None,
     };
+    (told, edit, changed)
+}
+
+#[test]
+fn last_text_edit_is_triaged_once() {
+    let (told, edit, changed) = build_text_edit();
     let polled =
         TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
     let with = |edits: Vec<TrackerEdit>, labels: Vec<String>| {
@@ -466,6 +481,22 @@ pub(super) fn build_comment_events(text: &str) -> Vec<Box<dyn EventKind>> {
     )
 }
 
+/// The comment `/stop` of Rita, from a poll.
+pub(super) fn build_polled_stop() -> CommentEvent {
+    let at = Timestamp::parse("2026-11-21T10:00:00Z");
+    let comment = github::GitHubComment {
+        id: github::GitHubCommentId(31),
+        author: "rita".to_owned(),
+        author_id: Some(8),
+        created_at: at,
+        body: "/stop".to_owned(),
+        updated_at: at,
+        by_us: false,
+        by_bot: false,
+    };
+    CommentEvent::from_github_poll(&build_repository_name(), 7, comment, Timestamp::default())
+}
+
 pub(super) fn build_rita_actor() -> EventActor {
     EventActor::GitHub {
         repository: build_repository_name(),
@@ -492,20 +523,8 @@ fn command_needs_write_permission_and_finds_ticket() {
         expect_nothing(&*build_comment_events("/stop")[0], &refused),
         "the author may not give orders"
     );
-    let at = Timestamp::parse("2026-11-21T10:00:00Z");
-    let comment = github::GitHubComment {
-        id: github::GitHubCommentId(31),
-        author: "rita".to_owned(),
-        author_id: Some(8),
-        created_at: at,
-        body: "/stop".to_owned(),
-        updated_at: at,
-        by_us: false,
-        by_bot: false,
-    };
-    let polled = CommentEvent::from_github_poll(&build_repository_name(), 7, comment, Timestamp::default());
     assert_eq!(
-        expect_trigger(&polled, &facts),
+        expect_trigger(&build_polled_stop(), &facts),
         expect_trigger(&*build_comment_events("/stop")[0], &facts)
     );
 }
