@@ -1,13 +1,10 @@
 //! Results of the last days, counted from the records of runs and pull requests.
 
 use api::types::{ActivityDay, ActivityQuery, ActivityTotal, ActivityView, ProblemView, TicketStanding};
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use domain::{Job, Timestamp};
 
-use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope, ticket_history::TicketHistory};
+use super::{ApiProblem, ApiQuery, ApiState, ViewerProof, scope::TokenScope, ticket_history::TicketHistory};
 
 const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 
@@ -18,9 +15,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(super) async fn show_activity(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-    query: Result<Query<ActivityQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<ActivityQuery>,
 ) -> Result<Json<ActivityView>, ApiProblem> {
-    let Query(query) = query?;
     let days = query.days.unwrap_or(ActivityQuery::DAYS);
     if !(1..=ActivityQuery::MOST_DAYS).contains(&days) {
         return Err(ApiProblem::BadRequest(format!(

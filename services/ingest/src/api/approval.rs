@@ -3,17 +3,14 @@
 use api::types::{Accepted, DecisionBody, DryRun, ProblemView, Would};
 use axum::{
     Json,
-    extract::{
-        Query, State,
-        rejection::{JsonRejection, QueryRejection},
-    },
+    extract::{State, rejection::JsonRejection},
     response::{IntoResponse, Response},
 };
 use domain::{DecisionVerdict, RunId, TriggerChannel, TriggerKey};
 use queue::AppendOutcome;
 
 use super::{
-    ApiProblem, ApiState, OperatorProof,
+    ApiProblem, ApiQuery, ApiState, OperatorProof,
     auth::InScope,
     decisions::{respond_accepted, respond_to_dry_run},
     runs::find_run,
@@ -32,10 +29,10 @@ use crate::{
 pub(super) async fn decide_at_gate(
     InScope(OperatorProof(caller), run): InScope<OperatorProof, RunId>,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
     body: Result<Json<DecisionBody>, JsonRejection>,
 ) -> Result<Response, ApiProblem> {
-    let (Json(body), Query(DryRun { dry_run })) = (body?, dry?);
+    let Json(body) = body?;
     if body.feedback.chars().count() > DecisionBody::FEEDBACK_CHARS {
         return Err(ApiProblem::Unprocessable(
             "feedback must be at most 8000 characters".to_owned(),

@@ -3,13 +3,15 @@
 use api::types::{DryRun, ProblemView, StopAllView};
 use axum::{
     Json,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     response::{IntoResponse, Response},
 };
 use domain::StopAll;
 use queue::{KeyValueBucket, TypedTable};
 
-use super::{ApiProblem, ApiState, InstallationAdminProof, ViewerProof, decisions::respond_to_dry_run};
+use super::{
+    ApiProblem, ApiQuery, ApiState, InstallationAdminProof, ViewerProof, decisions::respond_to_dry_run,
+};
 
 /// Stops every planner within seconds. Steps in progress are interrupted, nothing is lost, and everything else
 /// stays in the queue.
@@ -18,9 +20,8 @@ use super::{ApiProblem, ApiState, InstallationAdminProof, ViewerProof, decisions
 pub(super) async fn stop_all(
     InstallationAdminProof(caller): InstallationAdminProof,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let table = open_table(&state)?;
     let known = table.get(StopAll::KEY).await?;
     if dry_run {
@@ -62,9 +63,8 @@ pub(super) async fn show_stop_all(
 pub(super) async fn resume_planners(
     InstallationAdminProof(caller): InstallationAdminProof,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let table = open_table(&state)?;
     // An unreadable record stops the planners too, so it can be deleted as well.
     let revision = table.find(StopAll::KEY).await?.map(|found| found.revision());

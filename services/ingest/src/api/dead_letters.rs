@@ -1,7 +1,7 @@
 use api::types::{DeadDetail, DeadView, DryRun, ProblemView, Would};
 use axum::{
     Json,
-    extract::{Path, Query, State, rejection::QueryRejection},
+    extract::{Path, State},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -10,7 +10,7 @@ use domain::{MaintenanceOutcome, MaintenanceTask, RecordKind};
 use queue::DeadLetter;
 
 use super::{
-    ApiProblem, ApiState, OperatorProof, ViewerProof,
+    ApiProblem, ApiQuery, ApiState, OperatorProof, ViewerProof,
     decisions::{request_retry as retry_ticket, respond_to_dry_run, would_retry},
     maintenance::{check_maintenance_outcome, order_maintenance},
     scope::TokenCaller,
@@ -63,9 +63,8 @@ pub(super) async fn retry_dead_letter(
     OperatorProof(caller): OperatorProof,
     State(state): State<ApiState>,
     Path(sequence): Path<u64>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     let letters = router.queue.dead_letters();
     let (letter, _) = find_visible_letter(router, &caller, sequence).await?;
@@ -128,9 +127,8 @@ pub(super) async fn delete_dead_letter(
     OperatorProof(caller): OperatorProof,
     State(state): State<ApiState>,
     Path(sequence): Path<u64>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     find_visible_letter(router, &caller, sequence).await?;
     if dry_run {

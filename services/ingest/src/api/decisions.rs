@@ -3,14 +3,16 @@
 use api::types::{Accepted, DryRun, ProblemView, RunState, Would};
 use axum::{
     Json,
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::StatusCode,
     response::{IntoResponse, Response},
 };
 use domain::{Job, RunId, TextMarkup, TicketKey, TicketRow, TriggerChannel, TriggerKey, TriggerReason};
 use queue::KeyValueBucket;
 
-use super::{ApiProblem, ApiState, OperatorProof, auth::InScope, runs::find_run, ticket_key::TicketScoped};
+use super::{
+    ApiProblem, ApiQuery, ApiState, OperatorProof, auth::InScope, runs::find_run, ticket_key::TicketScoped,
+};
 use crate::{
     events::{retry::RetryEvent, stop::StopEvent},
     router::{EventDecision, EventRouter, outcome::EventOutcome},
@@ -26,9 +28,8 @@ pub(super) type AcceptedAnswer = Result<(StatusCode, Json<Accepted>), ApiProblem
 pub(super) async fn stop_run(
     InScope(OperatorProof(caller), run): InScope<OperatorProof, RunId>,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     let found = find_run(&state, &caller, &run).await?;
     if found.status == RunState::Finished {
@@ -52,9 +53,8 @@ pub(super) async fn stop_run(
 pub(super) async fn stop_ticket(
     InScope(OperatorProof(caller), ticket): InScope<OperatorProof, TicketKey>,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     if router.queue.triggers().last_sequence(&ticket).await?.is_none() {
         return Err(ticket.unknown());
@@ -103,9 +103,8 @@ fn in_words(run: &RunId, job: Job) -> String {
 pub(super) async fn retry_ticket(
     InScope(OperatorProof(caller), ticket): InScope<OperatorProof, TicketKey>,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let router = state.router()?;
     if dry_run {
         return Ok(respond_to_dry_run([

@@ -4,7 +4,7 @@ use std::convert::Infallible;
 
 use api::types::{EventsQuery, ProblemView};
 use axum::{
-    extract::{Query, State, rejection::QueryRejection},
+    extract::State,
     http::HeaderMap,
     response::sse::{Event, KeepAlive, Sse},
 };
@@ -13,7 +13,7 @@ use futures::{Stream, StreamExt, stream, stream::BoxStream};
 use serde::Serialize;
 
 use super::{
-    ApiProblem, ApiState, ViewerProof,
+    ApiProblem, ApiQuery, ApiState, ViewerProof,
     auth::InScope,
     runs,
     stream_slots::{StreamKind, StreamSlot},
@@ -38,10 +38,9 @@ struct OfRun<'a> {
 pub(super) async fn stream_run_events(
     InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
-    query: Result<Query<EventsQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<EventsQuery>,
     headers: HeaderMap,
 ) -> Result<EventResponse, ApiProblem> {
-    let Query(query) = query?;
     let router = state.router()?;
     // The slot comes before any read, so that a caller at the limit costs the queue nothing.
     let place = state.streams.open(StreamKind::Run, &caller.name)?;

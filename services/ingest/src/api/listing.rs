@@ -5,16 +5,13 @@ use std::{collections::BTreeSet, time::Duration};
 use api::types::{
     CommentView, ListProblem, ProblemView, TicketLine, TicketTextView, TicketsQuery, TicketsView,
 };
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use domain::{RepositoryName, RepositoryRules, TicketKey, TicketRow, TicketText, Timestamp, TriggerReason};
 use futures::{StreamExt, stream};
 use github::IssueListState;
 use queue::KeyValueBucket;
 
-use super::{ApiProblem, ApiState, ViewerProof, auth::InScope, scope::TokenScope};
+use super::{ApiProblem, ApiQuery, ApiState, ViewerProof, auth::InScope, scope::TokenScope};
 use crate::{
     facts::tracker_reader::{ReadError, TrackerComment},
     policy::{skip, status_check::asks_for_work},
@@ -38,9 +35,8 @@ const DAY_MS: i64 = 24 * 60 * 60 * 1_000;
 pub(super) async fn list_tickets(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-    query: Result<Query<TicketsQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<TicketsQuery>,
 ) -> Result<Json<TicketsView>, ApiProblem> {
-    let Query(query) = query?;
     let filter = TicketFilter::of(&query)?;
     let router = state.router()?;
     let repository = query.repository.as_deref().map(str::parse).transpose()?;

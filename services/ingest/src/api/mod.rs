@@ -49,7 +49,7 @@ pub(crate) use self::{
     followed_runs::FollowedRuns,
     journal_reads::JournalReads,
     known_runs::KnownRuns,
-    problem::ApiProblem,
+    problem::{ApiProblem, ApiQuery},
     stream_slots::StreamSlots,
 };
 use crate::router::EventRouter;

@@ -1,13 +1,17 @@
-//! Refusals of the API, by condition.
+//! Refusals of the API, by condition, and the query of a request, which may cause one.
 
 use api::types::ProblemView;
 use axum::{
     Json,
-    extract::rejection::{JsonRejection, QueryRejection},
-    http::{HeaderValue, StatusCode, header::RETRY_AFTER},
+    extract::{
+        FromRequestParts, Query,
+        rejection::{JsonRejection, QueryRejection},
+    },
+    http::{HeaderValue, StatusCode, header::RETRY_AFTER, request::Parts},
     response::{IntoResponse, Response},
 };
 use domain::cause::format_error_chain;
+use serde::de::DeserializeOwned;
 use uuid::Uuid;
 
 use crate::router::outcome::EventFailure;
@@ -113,6 +117,18 @@ impl From<JsonRejection> for ApiProblem {
 impl From<QueryRejection> for ApiProblem {
     fn from(rejection: QueryRejection) -> Self {
         Self::BadRequest(rejection.body_text())
+    }
+}
+
+/// Query of a request.
+pub(crate) struct ApiQuery<T>(pub(crate) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for ApiQuery<T> {
+    type Rejection = ApiProblem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiProblem> {
+        let Query(query) = Query::<T>::from_request_parts(parts, state).await?;
+        Ok(Self(query))
     }
 }
 

@@ -6,17 +6,13 @@ use api::{
     types::{JournalQuery, ProblemView, RunState, RunView, RunsQuery},
     view::{EntryView, TimelineView},
 };
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-    response::Response,
-};
+use axum::{Json, extract::State, response::Response};
 use domain::{Fact, Job, JournalEntry, RepairResult, RunId, RunOverview, RunStatus, RunSummary, TicketRow};
 use futures::{Stream, StreamExt as _, TryStreamExt as _, future};
 use queue::{KeyValueBucket, RunJournals};
 
 use super::{
-    ApiProblem, ApiState, ViewerProof,
+    ApiProblem, ApiQuery, ApiState, ViewerProof,
     auth::InScope,
     journal_reads::answer_array,
     known_runs::RunListFilter,
@@ -30,9 +26,8 @@ use super::{
 pub(super) async fn list_runs(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-    query: Result<Query<RunsQuery>, QueryRejection>,
+    ApiQuery(mut query): ApiQuery<RunsQuery>,
 ) -> Result<Json<Vec<RunView>>, ApiProblem> {
-    let Query(mut query) = query?;
     if let Some(text) = &query.ticket {
         let records = state
             .router()?
@@ -99,9 +94,8 @@ async fn read_overview(journal: &RunJournals, run: &RunId) -> Result<Option<RunO
 pub(super) async fn get_run_timeline(
     InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
-    query: Result<Query<JournalQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<JournalQuery>,
 ) -> Result<Response, ApiProblem> {
-    let Query(query) = query?;
     find_run(&state, &caller, &run).await?;
     let permit = state.reads.begin(&caller.name).await?;
     let entries = select_entries(&state.router()?.queue.journal(), &run, &query);
@@ -118,9 +112,8 @@ pub(super) async fn get_run_timeline(
 pub(super) async fn get_run_journal(
     InScope(ViewerProof(caller), run): InScope<ViewerProof, RunId>,
     State(state): State<ApiState>,
-    query: Result<Query<JournalQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<JournalQuery>,
 ) -> Result<Response, ApiProblem> {
-    let Query(query) = query?;
     find_run(&state, &caller, &run).await?;
     let permit = state.reads.begin(&caller.name).await?;
     let entries = select_entries(&state.router()?.queue.journal(), &run, &query);

@@ -1,14 +1,11 @@
 //! Spend of models, counted from journals.
 
 use api::types::{ProblemView, SpendLine, SpendQuery, SpendView};
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use domain::{BudgetPeriod, RepositoryName, RunSource, Spend, SpendKey, SpendSum, SpendWindow, Timestamp};
 use queue::{RunJournals, SpendReader};
 
-use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope};
+use super::{ApiProblem, ApiQuery, ApiState, ViewerProof, scope::TokenScope};
 
 // Pages of journals that one request reads. A client continues at `next`.
 const PAGES: usize = 16;
@@ -21,9 +18,8 @@ const PAGES: usize = 16;
 pub(super) async fn show_spend(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-    query: Result<Query<SpendQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<SpendQuery>,
 ) -> Result<Json<SpendView>, ApiProblem> {
-    let Query(query) = query?;
     let _permit = state.reads.begin(&caller.name).await?;
     let journal = state.router()?.queue.journal();
     let window = parse_period(&query, bootstrap::read_wall_clock())?;

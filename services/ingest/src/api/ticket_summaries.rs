@@ -1,14 +1,11 @@
 //! Tickets with the sums of their runs, for lists that ask no tracker.
 
 use api::types::{ProblemView, RunView, TicketStanding, TicketSummariesQuery, TicketSummary};
-use axum::{
-    Json,
-    extract::{Query, State, rejection::QueryRejection},
-};
+use axum::{Json, extract::State};
 use domain::{Dollars, RunId, RunOverview};
 
 use super::{
-    ApiProblem, ApiState, ViewerProof,
+    ApiProblem, ApiQuery, ApiState, ViewerProof,
     known_runs::build_sort_key,
     scope::TokenScope,
     search_words::{SearchWords, build_search_text, format_pull_request},
@@ -24,9 +21,8 @@ const LISTED: usize = 100;
 pub(super) async fn list_ticket_summaries(
     ViewerProof(caller): ViewerProof,
     State(state): State<ApiState>,
-    query: Result<Query<TicketSummariesQuery>, QueryRejection>,
+    ApiQuery(query): ApiQuery<TicketSummariesQuery>,
 ) -> Result<Json<Vec<TicketSummary>>, ApiProblem> {
-    let Query(query) = query?;
     let wanted = TicketListFilter::new(query, caller.scope)?;
     let list = move |histories: &[TicketHistory]| list_summaries(histories, &wanted);
     Ok(Json(state.read_histories(&caller.name, list).await?))

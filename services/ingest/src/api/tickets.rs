@@ -3,10 +3,7 @@ use api::types::{
 };
 use axum::{
     Json,
-    extract::{
-        Query, State,
-        rejection::{JsonRejection, QueryRejection},
-    },
+    extract::{State, rejection::JsonRejection},
     http::StatusCode,
     response::{IntoResponse, Response},
 };
@@ -17,7 +14,7 @@ use domain::{
 use queue::{FoundValue, KeyValueBucket, Queue};
 
 use super::{
-    AdminProof, ApiProblem, ApiState, OperatorProof, ViewerProof,
+    AdminProof, ApiProblem, ApiQuery, ApiState, OperatorProof, ViewerProof,
     auth::InScope,
     decisions::{AcceptedAnswer, respond_accepted, respond_to_dry_run},
     maintenance::{check_maintenance_outcome, order_maintenance},
@@ -149,9 +146,8 @@ pub(super) async fn comment_ticket(
 pub(super) async fn purge_ticket(
     InScope(AdminProof(caller), ticket): InScope<AdminProof, TicketKey>,
     State(state): State<ApiState>,
-    dry: Result<Query<DryRun>, QueryRejection>,
+    ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
-    let Query(DryRun { dry_run }) = dry?;
     let queue = &state.router()?.queue;
     let row = queue
         .table::<TicketRow>(KeyValueBucket::Tickets)
