@@ -2,8 +2,8 @@
 
 use async_trait::async_trait;
 use domain::{
-    BaseCondition, BranchRecord, CommitAuthor, CommitId, OutboundRefusal, OutdatedBase, PullRequestRef,
-    RepositoryRules, UpdateWay, cause::format_error_chain,
+    BaseCondition, BranchRecord, CommitAuthor, CommitId, OutboundRefusal, OutdatedBase, RepositoryRules,
+    UpdateWay, cause::format_error_chain,
 };
 use git::{BareRepository, CommitInfo};
 use github::{BranchUpdate, PullRequest, PullRequestState};
@@ -40,8 +40,10 @@ impl OutboundEffect for UpdateBase {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let known = find_own_record(outside, asked, &self.0.pull_request).await?;
-        let now = read_pull_request(outside, &self.0.pull_request).await?;
+        let known = outside
+            .own_pull_request(&asked.report.ticket, &self.0.pull_request)
+            .await?;
+        let now = outside.read_pull_request(&self.0.pull_request).await?;
         if now.state == PullRequestState::Open && now.head == self.0.head {
             return Ok(None);
         }
@@ -55,8 +57,8 @@ impl OutboundEffect for UpdateBase {
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
         let ours = &self.0.pull_request;
-        let known = find_own_record(outside, asked, ours).await?;
-        let now = read_pull_request(outside, ours).await?;
+        let known = outside.own_pull_request(&asked.report.ticket, ours).await?;
+        let now = outside.read_pull_request(ours).await?;
         if now.state == PullRequestState::Closed || now.head != self.0.head {
             return record_moved_head(outside, &self.0, known, &now).await;
         }
@@ -74,34 +76,6 @@ impl OutboundEffect for UpdateBase {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// Returns the record of the branch, which has to name the pull request as one of the ticket.
-async fn find_own_record(
-    outside: &OutboundClients,
-    asked: &EffectContext<'_>,
-    ours: &PullRequestRef,
-) -> Result<ReadRecord, EffectError> {
-    let known = outside
-        .own_branch(&asked.report.ticket, &ours.repository, &ours.branch)
-        .await?;
-    let is_it = |record: &BranchRecord| {
-        let named = record.pull_request.as_ref();
-        named.is_some_and(|named| named.is_same(ours))
-    };
-    known
-        .filter(|(record, _)| is_it(record))
-        .ok_or(EffectError::Refused(OutboundRefusal::UnknownPullRequest {
-            number: ours.number,
-        }))
-}
-
-async fn read_pull_request(
-    outside: &OutboundClients,
-    ours: &PullRequestRef,
-) -> Result<PullRequest, EffectError> {
-    let pull_requests = outside.github.pull_requests();
-    Ok(pull_requests.pull_request(&ours.repository, ours.number).await?)
 }
 
 /// Records the head of an open pull request as ours if it is that of an earlier attempt, whose answer was lost. Any other
@@ -264,7 +238,7 @@ async fn explain_refusal(
     known: ReadRecord,
     refused: github::Error,
 ) -> Result<(), EffectError> {
-    let now = read_pull_request(outside, &outdated.pull_request).await?;
+    let now = outside.read_pull_request(&outdated.pull_request).await?;
     if now.state == PullRequestState::Closed || now.head != outdated.head {
         return record_moved_head(outside, outdated, known, &now).await;
     }

@@ -40,14 +40,7 @@ impl OutboundEffect for RerunChecks {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
-        let PullRequestRef {
-            repository, number, ..
-        } = &self.pull_request;
-        let now = outside
-            .github
-            .pull_requests()
-            .pull_request(repository, *number)
-            .await?;
+        let now = outside.read_pull_request(&self.pull_request).await?;
         if now.head != self.head {
             return Ok(Some(of_another_commit()));
         }

@@ -129,11 +129,7 @@ async fn required_check(
     outside: &OutboundClients,
     draft: &PullRequestRef,
 ) -> Result<Option<String>, EffectError> {
-    let now = outside
-        .github
-        .pull_requests()
-        .pull_request(&draft.repository, draft.number)
-        .await?;
+    let now = outside.read_pull_request(draft).await?;
     let read = outside
         .github
         .checks()

@@ -113,33 +113,10 @@ async fn is_handed_over(
     ticket: &TicketKey,
     draft: &PullRequestRef,
 ) -> Result<bool, EffectError> {
-    check_ours(outside, ticket, draft).await?;
-    let found = outside
-        .github
-        .pull_requests()
-        .pull_request(&draft.repository, draft.number)
-        .await?;
+    outside.own_pull_request(ticket, draft).await?;
+    let found = outside.read_pull_request(draft).await?;
     // A closed pull request cannot be handed over.
     Ok(!found.draft || found.state == PullRequestState::Closed)
-}
-
-/// Refuses a pull request that our record of the ticket's branch does not name: it belongs to a person.
-async fn check_ours(
-    outside: &OutboundClients,
-    ticket: &TicketKey,
-    draft: &PullRequestRef,
-) -> Result<(), EffectError> {
-    let record = outside
-        .own_branch(ticket, &draft.repository, &draft.branch)
-        .await?;
-    let known = record.and_then(|(record, _)| record.pull_request);
-    if known.is_some_and(|known| known.is_same(draft)) {
-        Ok(())
-    } else {
-        Err(EffectError::Refused(OutboundRefusal::UnknownPullRequest {
-            number: draft.number,
-        }))
-    }
 }
 
 /// Marks it as ready, unless a check is configured that has not reported yet.
@@ -168,11 +145,7 @@ async fn mark_if_unmoved(
     draft: &PullRequestRef,
     head: &CommitId,
 ) -> Result<(), EffectError> {
-    let found = outside
-        .github
-        .pull_requests()
-        .pull_request(&draft.repository, draft.number)
-        .await?;
+    let found = outside.read_pull_request(draft).await?;
     // A push between the checks and this call would make an unchecked commit ready.
     if found.head != *head {
         return Err(EffectError::Refused(OutboundRefusal::UncheckedHead {
@@ -219,14 +192,7 @@ impl OutboundEffect for BackToDraft {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let PullRequestRef {
-            repository, number, ..
-        } = &self.pull_request;
-        let now = outside
-            .github
-            .pull_requests()
-            .pull_request(repository, *number)
-            .await?;
+        let now = outside.read_pull_request(&self.pull_request).await?;
         let is_done = now.draft || now.state == PullRequestState::Closed;
         Ok(is_done.then_some(()))
     }
@@ -239,11 +205,7 @@ impl OutboundEffect for BackToDraft {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        let now = outside
-            .github
-            .pull_requests()
-            .pull_request(repository, *number)
-            .await?;
+        let now = outside.read_pull_request(&self.pull_request).await?;
         let converted = outside
             .github
             .pull_requests()

@@ -29,9 +29,11 @@ use std::{fmt::Debug, sync::Arc};
 
 use async_trait::async_trait;
 use domain::{
-    BranchRecord, OutboundRefusal, OutboundRequest, RepositoryName, RepositoryRules, TicketKey, Trigger,
+    BranchRecord, OutboundRefusal, OutboundRequest, PullRequestRef, RepositoryName, RepositoryRules,
+    TicketKey, Trigger,
 };
-use queue::{BranchIndex, ContentStore, IssueIdentities, KeyedLog, PullRequestIndex};
+use github::PullRequest;
+use queue::{BranchIndex, ContentStore, IssueIdentities, KeyedLog, PullRequestIndex, TableRevision};
 
 use crate::{
     cleared_text::ClearedText,
@@ -300,7 +302,7 @@ impl OutboundClients {
         ticket: &TicketKey,
         repository: &RepositoryName,
         branch: &str,
-    ) -> Result<Option<(BranchRecord, queue::TableRevision)>, EffectError> {
+    ) -> Result<Option<(BranchRecord, TableRevision)>, EffectError> {
         match self.branches.get(repository, branch).await? {
             Some((record, _)) if record.ticket != *ticket => {
                 Err(EffectError::Refused(OutboundRefusal::BranchOfAnotherTicket {
@@ -310,5 +312,34 @@ impl OutboundClients {
             }
             known => Ok(known),
         }
+    }
+
+    /// Returns the record of the branch of a pull request of the report's own ticket.
+    ///
+    /// # Errors
+    /// A refusal if the record does not name the pull request: it belongs to a person.
+    async fn own_pull_request(
+        &self,
+        ticket: &TicketKey,
+        ours: &PullRequestRef,
+    ) -> Result<(BranchRecord, TableRevision), EffectError> {
+        let known = self.own_branch(ticket, &ours.repository, &ours.branch).await?;
+        let names_it = |record: &BranchRecord| {
+            let named = record.pull_request.as_ref();
+            named.is_some_and(|named| named.is_same(ours))
+        };
+        known
+            .filter(|(record, _)| names_it(record))
+            .ok_or(EffectError::Refused(OutboundRefusal::UnknownPullRequest {
+                number: ours.number,
+            }))
+    }
+
+    /// Reads the present state of a pull request.
+    async fn read_pull_request(&self, named: &PullRequestRef) -> Result<PullRequest, EffectError> {
+        let pull_requests = self.github.pull_requests();
+        Ok(pull_requests
+            .pull_request(&named.repository, named.number)
+            .await?)
     }
 }

@@ -47,11 +47,7 @@ impl OutboundEffect for RequestReview {
         let rules = asked
             .rules
             .map_or_else(PullRequestRules::default, |rules| rules.pull_request.clone());
-        let now = outside
-            .github
-            .pull_requests()
-            .pull_request(repository, *number)
-            .await?;
+        let now = outside.read_pull_request(&self.pull_request).await?;
         let mut waiting = choose_reviewers(&reviews, &now.author, &named_reviewers(&rules));
         waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
         self.ask(outside, &waiting).await?;

@@ -55,7 +55,7 @@ impl OutboundEffect for SubmitReview {
             repository, number, ..
         } = &self.0.pull_request;
         let github = &outside.github;
-        let now = github.pull_requests().pull_request(repository, *number).await?;
+        let now = outside.read_pull_request(&self.0.pull_request).await?;
         if now.state != PullRequestState::Open {
             return Err(EffectError::Refused(OutboundRefusal::PullRequestOver {
                 number: *number,
