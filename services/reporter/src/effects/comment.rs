@@ -39,9 +39,8 @@ impl OutboundEffect for WriteComment {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let ours = outside.our_comments(&self.thread).await?;
-        let found = ours.into_iter().find(|comment| comment.marker == asked.id);
-        Ok(found.map(|comment| WrittenComment(comment.id)))
+        let found = outside.find_comment(&self.thread, asked.id).await?;
+        Ok(found.map(WrittenComment))
     }
 
     async fn create(
@@ -96,9 +95,8 @@ impl OutboundEffect for CallPeople {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let ours = outside.our_comments(&self.thread).await?;
-        let is_there = ours.iter().any(|comment| comment.marker == asked.id);
-        Ok(is_there.then_some(()))
+        let found = outside.find_comment(&self.thread, asked.id).await?;
+        Ok(found.map(drop))
     }
 
     async fn create(
@@ -113,14 +111,7 @@ impl OutboundEffect for CallPeople {
             CallFor::Decision(addressed) => message::decision_call(addressed),
         };
         let text = ClearedText::without_credentials(&text);
-        match outside
-            .write_comment(&self.thread, &text, asked.id, asked.audience())
-            .await
-        {
-            // The thread is deleted, so a notification has no reader.
-            Ok(_) | Err(EffectError::Missing(_)) => Ok(()),
-            Err(trouble) => Err(trouble),
-        }
+        outside.notify_thread(&self.thread, &text, asked).await
     }
 }
 

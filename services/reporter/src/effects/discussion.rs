@@ -54,9 +54,8 @@ impl OutboundEffect for ResearchThread {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let ours = outside.our_comments(&self.thread()).await?;
-        let found = ours.into_iter().find(|comment| comment.marker == asked.id);
-        Ok(found.map(|comment| self.begun(comment.id)))
+        let found = outside.find_comment(&self.thread(), asked.id).await?;
+        Ok(found.map(|comment| self.begun(comment)))
     }
 
     async fn create(
@@ -170,9 +169,8 @@ impl OutboundEffect for WriteSummary {
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
         let marker = format!("{}{}", summary_of(&asked.report.ticket), asked.id);
-        let ours = outside.our_comments(&self.thread).await?;
-        let found = ours.into_iter().find(|comment| comment.marker == marker);
-        Ok(found.map(|comment| WrittenComment(comment.id)))
+        let found = outside.find_comment(&self.thread, &marker).await?;
+        Ok(found.map(WrittenComment))
     }
 
     async fn create(

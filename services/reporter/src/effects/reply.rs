@@ -53,9 +53,8 @@ impl OutboundEffect for ReplyInThread {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Option<Self::Output>, EffectError> {
-        let ours = outside.our_comments(&self.thread()).await?;
-        let is_there = ours.iter().any(|comment| comment.marker == asked.id);
-        Ok(is_there.then_some(()))
+        let found = outside.find_comment(&self.thread(), asked.id).await?;
+        Ok(found.map(drop))
     }
 
     async fn create(
@@ -70,13 +69,6 @@ impl OutboundEffect for ReplyInThread {
             ThreadReplyText::Left(left) => message::thread_left(left),
         };
         let text = ClearedText::without_credentials(&text);
-        match outside
-            .write_comment(&self.thread(), &text, asked.id, asked.audience())
-            .await
-        {
-            // A person deleted the comment, so a reply has no reader.
-            Ok(_) | Err(EffectError::Missing(_)) => Ok(()),
-            Err(trouble) => Err(trouble),
-        }
+        outside.notify_thread(&self.thread(), &text, asked).await
     }
 }

@@ -6,7 +6,7 @@ use domain::{PullRequestRef, RepositoryName, TicketKey};
 use github::CheckRunText;
 
 use super::{
-    CommentThread, OutboundClients,
+    CommentThread, EffectContext, OutboundClients,
     thread::{MARKER_END, MARKER_START, append_marker, github_id},
 };
 use crate::{
@@ -56,6 +56,19 @@ impl OutboundClients {
                     .to_string()
             }
         })
+    }
+
+    /// Writes the comment of a notification. A thread that a person deleted has no reader.
+    pub(super) async fn notify_thread(
+        &self,
+        thread: &CommentThread,
+        text: &ClearedText,
+        asked: &EffectContext<'_>,
+    ) -> Result<(), EffectError> {
+        match self.write_comment(thread, text, asked.id, asked.audience()).await {
+            Ok(_) | Err(EffectError::Missing(_)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Replaces the text of a comment of ours. Its marker stays.

@@ -86,6 +86,17 @@ impl OutboundClients {
         }
     }
 
+    /// Finds our oldest comment with a marker, and returns its id.
+    pub(super) async fn find_comment(
+        &self,
+        thread: &CommentThread,
+        marker: &str,
+    ) -> Result<Option<String>, EffectError> {
+        let ours = self.our_comments(thread).await?;
+        let found = ours.into_iter().find(|comment| comment.marker == marker);
+        Ok(found.map(|comment| comment.id))
+    }
+
     /// Returns our replies in the thread of a comment on a line.
     async fn our_replies(
         &self,
