@@ -1,6 +1,6 @@
 //! Report of work in a discussion.
 
-use domain::{DiscussionTask, RepositoryName, TicketKey, report::DiscussionResult};
+use domain::{CitedAnswer, DiscussionTask, RepositoryName, TicketKey, report::DiscussionResult};
 
 use super::{EffectList, NoticeContext, NoticePlace, PlanContext, ReportKind};
 use crate::{
@@ -34,7 +34,9 @@ impl ReportKind for DiscussionResult {
                 }),
                 Box::new(CloseDiscussion { repository, number }),
             ],
-            DiscussionTask::Research => self.threads(repository, number, asked.rules.discussions.threads),
+            DiscussionTask::Research => {
+                plan_research_threads(&self.answer, repository, number, asked.rules.discussions.threads)
+            }
             DiscussionTask::Summarize | DiscussionTask::Plan => EffectList::new(),
         }
     }
@@ -51,31 +53,30 @@ impl ReportKind for DiscussionResult {
     }
 }
 
-/// Effects of a research: a thread for each of the first questions, and then their links.
-trait ResearchThreads {
-    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> EffectList;
-}
-
-impl ResearchThreads for DiscussionResult {
-    fn threads(&self, repository: RepositoryName, number: u64, most: usize) -> EffectList {
-        let first = self.answer.questions.iter().take(most).enumerate();
-        let mut effects: EffectList = first
-            .map(|(index, found)| {
-                Box::new(ResearchThread {
-                    repository: repository.clone(),
-                    number,
-                    index,
-                    found: found.clone(),
-                }) as _
-            })
-            .collect();
-        if !effects.is_empty() {
-            effects.push(Box::new(LinkThreads {
-                repository,
+/// Plans the effects of a research: a thread for each of the first questions, and then their links.
+fn plan_research_threads(
+    answer: &CitedAnswer,
+    repository: RepositoryName,
+    number: u64,
+    most: usize,
+) -> EffectList {
+    let first = answer.questions.iter().take(most).enumerate();
+    let mut effects: EffectList = first
+        .map(|(index, found)| {
+            Box::new(ResearchThread {
+                repository: repository.clone(),
                 number,
-                answer: self.answer.clone(),
-            }));
-        }
-        effects
+                index,
+                found: found.clone(),
+            }) as _
+        })
+        .collect();
+    if !effects.is_empty() {
+        effects.push(Box::new(LinkThreads {
+            repository,
+            number,
+            answer: answer.clone(),
+        }));
     }
+    effects
 }
