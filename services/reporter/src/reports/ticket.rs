@@ -194,7 +194,7 @@ impl ReportKind for QuestionAnswered {
     /// Returns the thread of the question.
     fn thread(&self, ticket: &TicketKey) -> CommentThread {
         match (&self.question.pull_request, &self.question.comment) {
-            (Some(ours), _) => CommentThread::GitHub(ours.repository.clone(), ours.number),
+            (Some(ours), _) => CommentThread::on(ours),
             (
                 None,
                 Some(ReactionSubject::Discussion {
@@ -215,10 +215,7 @@ impl ReportKind for QuestionAnswered {
 
 /// Returns the thread of an order: the pull request that it was given on, or the ticket.
 fn find_reply_thread(on: Option<&PullRequestRef>, ticket: &TicketKey) -> CommentThread {
-    match on {
-        Some(on) => CommentThread::GitHub(on.repository.clone(), on.number),
-        None => CommentThread::of(ticket),
-    }
+    on.map_or_else(|| CommentThread::of(ticket), CommentThread::on)
 }
 
 /// Report of the ways to steer the work, for a person who requested them.
@@ -296,11 +293,12 @@ impl ReportKind for SkipReason {
     }
 
     fn thread(&self, ticket: &TicketKey) -> CommentThread {
-        if let Self::MayNotAsk { on: Some(ours), .. } = self {
-            CommentThread::GitHub(ours.repository.clone(), ours.number)
+        let on = if let Self::MayNotAsk { on, .. } = self {
+            on.as_ref()
         } else {
-            CommentThread::of(ticket)
-        }
+            None
+        };
+        find_reply_thread(on, ticket)
     }
 
     fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
