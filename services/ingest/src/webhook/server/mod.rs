@@ -11,7 +11,6 @@ use axum::{
     Router,
     extract::{ConnectInfo, Path, Request, State},
     http::{HeaderMap, StatusCode},
-    response::{IntoResponse, Response},
     routing::post,
 };
 use bootstrap::{
@@ -54,9 +53,10 @@ pub(crate) struct WebhookHandlers {
 }
 
 struct WebhookState {
-    github: SenderKeys,
-    jira: SenderKeys,
-    automation: AutomationSenders,
+    github: SenderKeys<WebhookKeys>,
+    jira: SenderKeys<WebhookKeys>,
+    /// Secrets for web requests of Automation. None are required.
+    automation: SenderKeys<AutomationKeys>,
     networks: WebhookNetworks,
     queue: Arc<OnceLock<Queue>>,
     bodies: RequestBodies,
@@ -79,53 +79,29 @@ impl WebhookState {
     }
 }
 
-/// Keys for the webhooks of one sender: of the default instance and of the named ones.
-struct SenderKeys {
-    default: WebhookKeys,
-    named: BTreeMap<InstanceName, WebhookKeys>,
+/// Keys of one sender: for the default instance and for the named ones.
+struct SenderKeys<K> {
+    default: K,
+    named: BTreeMap<InstanceName, K>,
 }
 
-impl SenderKeys {
-    fn new(default: &SecretList, named: &BTreeMap<InstanceName, SecretList>) -> Self {
+impl<K> SenderKeys<K> {
+    fn new(
+        build: fn(&SecretList) -> K,
+        default: &SecretList,
+        named: &BTreeMap<InstanceName, SecretList>,
+    ) -> Self {
         let named = named.iter();
         Self {
-            default: WebhookKeys::new(default),
+            default: build(default),
             named: named
-                .map(|(name, secrets)| (name.clone(), WebhookKeys::new(secrets)))
+                .map(|(name, secrets)| (name.clone(), build(secrets)))
                 .collect(),
         }
     }
 
     /// Keys of an instance; `None` for a name that the settings do not contain.
-    fn of(&self, instance: Option<&str>) -> Option<(Option<&InstanceName>, &WebhookKeys)> {
-        let Some(wanted) = instance else {
-            return Some((None, &self.default));
-        };
-        let mut named = self.named.iter();
-        let (name, keys) = named.find(|(name, _)| name.as_str() == wanted)?;
-        Some((Some(name), keys))
-    }
-}
-
-/// Secrets for web requests of Automation: of the default site and of the named ones. None are required.
-struct AutomationSenders {
-    default: AutomationKeys,
-    named: BTreeMap<InstanceName, AutomationKeys>,
-}
-
-impl AutomationSenders {
-    fn new(settings: &Settings) -> Self {
-        let named = settings.webhook_secrets.automation.iter();
-        Self {
-            default: AutomationKeys::new(&settings.jira_automation_secrets),
-            named: named
-                .map(|(name, secrets)| (name.clone(), AutomationKeys::new(secrets)))
-                .collect(),
-        }
-    }
-
-    /// Keys of a site; `None` for a name without secrets.
-    fn of(&self, instance: Option<&str>) -> Option<(Option<&InstanceName>, &AutomationKeys)> {
+    fn of(&self, instance: Option<&str>) -> Option<(Option<&InstanceName>, &K)> {
         let Some(wanted) = instance else {
             return Some((None, &self.default));
         };
@@ -183,12 +159,17 @@ impl WebhookHandlers {
     /// # Errors
     /// When the setting of the networks is invalid.
     pub(crate) fn new(settings: &Settings, queue: Arc<OnceLock<Queue>>) -> Result<Self, Error> {
+        let named = &settings.webhook_secrets;
         Ok(Self {
             inner: Arc::new(WebhookState {
                 networks: settings.networks()?,
-                github: SenderKeys::new(&settings.github_webhook_secrets, &settings.webhook_secrets.github),
-                jira: SenderKeys::new(&settings.jira_webhook_secrets, &settings.webhook_secrets.jira),
-                automation: AutomationSenders::new(settings),
+                github: SenderKeys::new(WebhookKeys::new, &settings.github_webhook_secrets, &named.github),
+                jira: SenderKeys::new(WebhookKeys::new, &settings.jira_webhook_secrets, &named.jira),
+                automation: SenderKeys::new(
+                    AutomationKeys::new,
+                    &settings.jira_automation_secrets,
+                    &named.automation,
+                ),
                 queue,
                 bodies: RequestBodies::new(settings.body_memory_mib << 20, settings.max_body_bytes),
                 publish_timeout: Duration::from_millis(settings.publish_timeout_ms),
@@ -212,8 +193,8 @@ impl WebhookHandlers {
     async fn accept(
         &self,
         sender: &SenderHeaders,
-        keys: &SenderKeys,
-        instance: Option<String>,
+        keys: &SenderKeys<WebhookKeys>,
+        instance: InstancePath,
         request: Request,
     ) -> StatusCode {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
@@ -222,7 +203,7 @@ impl WebhookHandlers {
         if !self.inner.networks.admit(peer) {
             return self.refuse(sender, peer, WebhookRefusal(StatusCode::UNAUTHORIZED, "address"));
         }
-        let Some((instance, keys)) = keys.of(instance.as_deref()) else {
+        let Some((instance, keys)) = keys.of(name_instance(&instance)) else {
             return self.refuse(sender, peer, WebhookRefusal(StatusCode::NOT_FOUND, "instance"));
         };
         match self.take(sender, instance, keys, request).await {
@@ -284,14 +265,14 @@ impl WebhookHandlers {
         self.publish(queue, &delivery).await
     }
 
-    async fn accept_automation(&self, instance: Option<String>, request: Request) -> StatusCode {
+    async fn accept_automation(&self, instance: InstancePath, request: Request) -> StatusCode {
         let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
         let peer = peer.map(|peer| peer.0.ip());
         if !self.inner.networks.admit(peer) {
             return self.refuse(&JIRA, peer, WebhookRefusal(StatusCode::UNAUTHORIZED, "address"));
         }
         // A name without secrets gets the answer of a wrong secret, because there is none that could be right.
-        let Some((instance, keys)) = self.inner.automation.of(instance.as_deref()) else {
+        let Some((instance, keys)) = self.inner.automation.of(name_instance(&instance)) else {
             return self.refuse(&JIRA, peer, WebhookRefusal(StatusCode::UNAUTHORIZED, "token"));
         };
         match self.take_automation(instance, keys, request).await {
@@ -440,38 +421,36 @@ impl DeliveryHeaders {
 /// Path segment with the name of an instance; absent for the default one.
 type InstancePath = Option<Path<String>>;
 
+fn name_instance(path: &InstancePath) -> Option<&str> {
+    path.as_ref().map(|Path(name)| name.as_str())
+}
+
 async fn handle_github_webhook(
     State(webhooks): State<WebhookHandlers>,
     instance: InstancePath,
     request: Request,
-) -> Response {
-    let instance = instance.map(|Path(name)| name);
-    let status = webhooks
+) -> StatusCode {
+    webhooks
         .accept(&GITHUB, &webhooks.inner.github, instance, request)
-        .await;
-    status.into_response()
+        .await
 }
 
 async fn handle_jira_webhook(
     State(webhooks): State<WebhookHandlers>,
     instance: InstancePath,
     request: Request,
-) -> Response {
-    let instance = instance.map(|Path(name)| name);
-    let status = webhooks
+) -> StatusCode {
+    webhooks
         .accept(&JIRA, &webhooks.inner.jira, instance, request)
-        .await;
-    status.into_response()
+        .await
 }
 
 async fn handle_automation_request(
     State(webhooks): State<WebhookHandlers>,
     instance: InstancePath,
     request: Request,
-) -> Response {
-    let instance = instance.map(|Path(name)| name);
-    let status = webhooks.accept_automation(instance, request).await;
-    status.into_response()
+) -> StatusCode {
+    webhooks.accept_automation(instance, request).await
 }
 
 #[cfg(test)]
