@@ -35,31 +35,20 @@ impl GitHubWriter {
     /// [`Error::Unauthorized`] when the private key cannot be parsed, [`Error::Rejected`] when a URL is not
     /// valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
-        Self::with_instances(Some(settings), &BTreeMap::new())
+        Self::with_instances(Some(settings), &BTreeMap::new(), None)
     }
 
-    /// Creates a writer of the default instance, if it is configured, and of the named ones.
+    /// Creates a writer of the default instance, if it is configured, and of the named ones. With a gate, it consults
+    /// the gate before each request and reports the limits of each answer to it.
     ///
     /// # Errors
     /// As for [`Self::new`].
     pub fn with_instances(
         settings: Option<&Settings>,
         others: &BTreeMap<InstanceName, Settings>,
+        gated: Option<&GatePolicy>,
     ) -> Result<Self, Error> {
-        GitHubClients::new(settings, others, "writer", None).map(Self::of)
-    }
-
-    /// Creates a writer that consults the gate before each request and reports the limits of each answer to
-    /// it.
-    ///
-    /// # Errors
-    /// As for [`Self::new`].
-    pub fn gated(
-        settings: Option<&Settings>,
-        others: &BTreeMap<InstanceName, Settings>,
-        gated: &GatePolicy,
-    ) -> Result<Self, Error> {
-        GitHubClients::new(settings, others, "writer", Some(gated)).map(Self::of)
+        GitHubClients::new(settings, others, "writer", gated).map(Self::of)
     }
 
     fn of(clients: GitHubClients) -> Self {

@@ -350,7 +350,7 @@ fn writer_behind(notes: &Arc<Notes>, url: String) -> GitHubWriter {
         writes_a_minute: Some(7),
         ..GatePolicy::by(gate)
     };
-    GitHubWriter::gated(Some(&build_settings(url)), &BTreeMap::new(), &gated).unwrap()
+    GitHubWriter::with_instances(Some(&build_settings(url)), &BTreeMap::new(), Some(&gated)).unwrap()
 }
 
 #[tokio::test]

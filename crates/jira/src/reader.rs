@@ -44,34 +44,21 @@ impl JiraReader {
     /// # Errors
     /// [`Error::Rejected`] when the URL is not valid.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
-        Self::with_instances(Some(settings), &BTreeMap::new())
+        Self::with_instances(Some(settings), &BTreeMap::new(), None)
     }
 
-    /// Creates a reader of the default instance, if it is configured, and of the named ones.
+    /// Creates a reader of the default instance, if it is configured, and of the named ones. With a gate, it consults
+    /// the gate before each request and reports each refusal to it.
     ///
     /// # Errors
     /// As for [`Self::new`].
     pub fn with_instances(
         settings: Option<&Settings>,
         others: &BTreeMap<InstanceName, Settings>,
+        gate: Option<&Arc<dyn LimitGate>>,
     ) -> Result<Self, Error> {
         Ok(Self {
-            clients: JiraClients::new(settings, others, "reader", None)?,
-            instance: None,
-        })
-    }
-
-    /// Creates a reader that consults the gate before each request and reports each refusal to it.
-    ///
-    /// # Errors
-    /// As for [`Self::new`].
-    pub fn gated(
-        settings: Option<&Settings>,
-        others: &BTreeMap<InstanceName, Settings>,
-        gate: &Arc<dyn LimitGate>,
-    ) -> Result<Self, Error> {
-        Ok(Self {
-            clients: JiraClients::new(settings, others, "reader", Some(gate))?,
+            clients: JiraClients::new(settings, others, "reader", gate)?,
             instance: None,
         })
     }

@@ -117,10 +117,11 @@ impl IngestService {
         // Readiness does not depend on Redis: without it each process knows only the rate limits that it met
         // itself.
         let limits: Arc<dyn LimitGate> = Arc::new(SharedLimits::open(&config.redis)?);
-        let jira = jira::JiraReader::gated(config.default_jira(), &config.jira, &limits);
+        let jira = jira::JiraReader::with_instances(config.default_jira(), &config.jira, Some(&limits));
         let jira = jira.context("jira_reader or an instance of jira")?;
         let gated = GatePolicy::by(limits);
-        let github = github::GitHubReader::gated(config.default_github(), &config.github, &gated);
+        let github =
+            github::GitHubReader::with_instances(config.default_github(), &config.github, Some(&gated));
         let github = github.context("github_reader or an instance of github")?;
         log_disabled_sources(config);
         Ok(Self {

@@ -197,9 +197,9 @@ fn build_writers(config: &Config) -> anyhow::Result<(github::GitHubWriter, jira:
         writes_a_minute: config.reporter.github_writes_per_minute,
         writes_an_hour: config.reporter.github_writes_per_hour,
     };
-    let github = github::GitHubWriter::gated(config.default_github(), &config.github, &gated)
+    let github = github::GitHubWriter::with_instances(config.default_github(), &config.github, Some(&gated))
         .context("github_writer or an instance of github")?;
-    let jira = jira::JiraWriter::gated(config.jira_writer.as_ref(), &config.jira, &limits)
+    let jira = jira::JiraWriter::with_instances(config.jira_writer.as_ref(), &config.jira, Some(&limits))
         .context("jira_writer or an instance of jira")?;
     bootstrap::expiry::publish_credential_ends(&credential_ends(config));
     // The scanner must know the credentials before the first text is written.

@@ -236,7 +236,7 @@ mod tests {
             ..github::Settings::default()
         };
         let sites = BTreeMap::from([(dc, build_jira_settings(&there))]);
-        let writer = jira::JiraWriter::with_instances(Some(&build_jira_settings(&here)), &sites);
+        let writer = jira::JiraWriter::with_instances(Some(&build_jira_settings(&here)), &sites, None);
         let worker = CallWorker {
             opener: PullRequestOpener::with(
                 github::GitHubWriter::new(&account).unwrap(),

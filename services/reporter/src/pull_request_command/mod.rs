@@ -102,7 +102,7 @@ impl PullRequestOpener {
             servers: servers
                 .map(|(name, server)| (name, server.git_url.clone()))
                 .collect(),
-            github: github::GitHubWriter::with_instances(default, &github)
+            github: github::GitHubWriter::with_instances(default, &github, None)
                 .map_err(|error| wrong("github_writer", format_error_chain(&error)))?,
             jira: jira.map_err(|error| wrong("jira_writer", format_error_chain(&error)))?,
             acronyms: cli.review_acronyms.0,

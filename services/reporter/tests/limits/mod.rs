@@ -52,7 +52,7 @@ async fn secondary_limit_of_github_stops_all_writers() {
     };
     let writer = async || {
         let gated = GatePolicy::by(Arc::new(open_replica_limits(&redis).await));
-        github::GitHubWriter::gated(Some(&settings), &BTreeMap::new(), &gated).unwrap()
+        github::GitHubWriter::with_instances(Some(&settings), &BTreeMap::new(), Some(&gated)).unwrap()
     };
     let (first, second) = (writer().await, writer().await);
     let shop = "acme/shop".parse().unwrap();
@@ -91,7 +91,7 @@ async fn refused_jira_account_stops_all_replicas() {
     };
     let writer = async || {
         let gate: Arc<dyn LimitGate> = Arc::new(open_replica_limits(&redis).await);
-        jira::JiraWriter::gated(Some(&settings), &BTreeMap::new(), &gate).unwrap()
+        jira::JiraWriter::with_instances(Some(&settings), &BTreeMap::new(), Some(&gate)).unwrap()
     };
     let (first, second) = (writer().await, writer().await);
     jira.fail_next(ServiceFault::new("/comment", 1, 429).on("POST").retry_after(60));
