@@ -160,7 +160,7 @@ impl CommentWriter {
         comment: GitHubCommentId,
     ) -> Result<(), Error> {
         let path = format!("/issues/comments/{comment}");
-        self.clients.of(repository)?.delete(repository, &path).await
+        self.clients.of(repository)?.delete(repository, &path, None).await
     }
 
     /// Adds a reaction to an issue or comment; a repeated call changes nothing.

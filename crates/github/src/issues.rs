@@ -251,7 +251,7 @@ impl IssueWriter {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/assignees");
         let body = json!({ "assignees": [login] });
-        client.delete_with(repository, &path, &body).await
+        client.delete(repository, &path, Some(&body)).await
     }
 
     /// Adds labels to an issue or pull request; its present labels stay.
@@ -290,7 +290,7 @@ impl IssueWriter {
     ) -> Result<(), Error> {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/labels/{}", percent_encode(label));
-        Error::none_if_missing(client.delete(repository, &path).await).map(drop)
+        Error::none_if_missing(client.delete(repository, &path, None).await).map(drop)
     }
 
     /// Reads the type of an issue.

@@ -244,22 +244,8 @@ impl GitHubClient {
         self.exchange(request).await.map(drop)
     }
 
-    /// Deletes the resource at a path, without a retry.
-    pub(crate) async fn delete(&self, repository: &RepositoryName, path: &str) -> Result<(), Error> {
-        self.delete_this(repository, path, None).await
-    }
-
-    /// Deletes the entries that the body names, without a retry.
-    pub(crate) async fn delete_with(
-        &self,
-        repository: &RepositoryName,
-        path: &str,
-        body: &Value,
-    ) -> Result<(), Error> {
-        self.delete_this(repository, path, Some(body)).await
-    }
-
-    async fn delete_this(
+    /// Deletes the resource at a path, or the entries of it that the body names, without a retry.
+    pub(crate) async fn delete(
         &self,
         repository: &RepositoryName,
         path: &str,
