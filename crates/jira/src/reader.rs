@@ -152,26 +152,12 @@ impl JiraReader {
         client.download(&path, most_bytes).await
     }
 
-    /// Lists issues of a project in a status that changed at or after `updated_since`, least recently changed
-    /// first; at most 2,000.
+    /// Lists issues of a project in a status, least recently changed first; at most 2,000.
     ///
     /// # Errors
     /// [`Error::Rejected`] when the project or status does not exist.
-    pub async fn search_ready(
-        &self,
-        project: &str,
-        status: &str,
-        updated_since: Option<Timestamp>,
-    ) -> Result<Vec<IssueHit>, Error> {
-        let jql = wire::ready_jql(project, status, updated_since);
-        let (found, _) = search_pages(self, &jql, &["updated", "status"], MAX_SEARCH_PAGES).await?;
-        let stubs = found
-            .into_iter()
-            .map(|stub| stub.into_stub(self.instance.as_ref()));
-        let mut stubs = stubs.collect::<Result<Vec<_>, _>>()?;
-        // The date in the JQL is up to a day too early (see `ready_jql`), so the hits are compared again.
-        stubs.retain(|stub| updated_since.is_none_or(|since| stub.updated >= since));
-        Ok(stubs)
+    pub async fn search_ready(&self, project: &str, status: &str) -> Result<Vec<IssueHit>, Error> {
+        search_hits(self, &wire::ready_jql(project, status)).await
     }
 
     /// Lists unfinished issues of a project that match a JQL condition, latest change first; at most 2,000.
@@ -180,12 +166,7 @@ impl JiraReader {
     /// # Errors
     /// [`Error::Rejected`] when the condition is not valid JQL, or the project does not exist.
     pub async fn matching(&self, project: &str, condition: &str) -> Result<Vec<IssueHit>, Error> {
-        let jql = wire::matching_jql(project, condition);
-        let (found, _) = search_pages(self, &jql, &["updated", "status"], MAX_SEARCH_PAGES).await?;
-        let stubs = found
-            .into_iter()
-            .map(|stub| stub.into_stub(self.instance.as_ref()));
-        stubs.collect()
+        search_hits(self, &wire::matching_jql(project, condition)).await
     }
 
     /// Evaluates a JQL condition for one issue. Jira's index is some seconds late.
@@ -455,6 +436,14 @@ async fn fetch_outlines(
     let found: WireSearch<WireOutlined> = client.query(&path, &body).await?;
     let hits = found.issues.into_iter();
     hits.map(|hit| hit.into_outlined(reader.instance.as_ref(), client.dialect()))
+        .collect()
+}
+
+/// Reads at most 2,000 hits of a search.
+async fn search_hits(reader: &JiraReader, jql: &str) -> Result<Vec<IssueHit>, Error> {
+    let (found, _) = search_pages(reader, jql, &["updated", "status"], MAX_SEARCH_PAGES).await?;
+    let hits = found.into_iter();
+    hits.map(|stub| stub.into_stub(reader.instance.as_ref()))
         .collect()
 }
 

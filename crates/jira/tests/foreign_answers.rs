@@ -50,7 +50,7 @@ macro_rules! calls {
 
 calls! {
     "issue": |site| site.reader.issue(&site.ticket);
-    "search": |site| site.reader.search_ready("ENG", "To Do", None);
+    "search": |site| site.reader.search_ready("ENG", "To Do");
     "matching": |site| site.reader.matching("ENG", "labels = backend");
     "matches": |site| site.reader.matches(&site.ticket, "labels = backend");
     "changed": |site| site.reader.changed_within("ENG", 5);

@@ -1,26 +1,14 @@
 //! JQL of the searches.
 
-use std::fmt::Write as _;
+use domain::TicketKey;
 
-use domain::{TicketKey, Timestamp};
-use time::{OffsetDateTime, macros::format_description};
-
-// Jira reads a date in JQL in the account's time zone, which is at most 12 hours behind UTC.
-const ZONE_MARGIN_MS: i64 = 12 * 3600 * 1000;
-
-/// Search for issues in a ready status. Its date is too early by up to a day, so the caller compares the hits
-/// again.
-pub(crate) fn ready_jql(project: &str, status: &str, updated_since: Option<Timestamp>) -> String {
-    let mut jql = format!(
-        "project = {} AND status = {}",
+/// Search for issues in a ready status.
+pub(crate) fn ready_jql(project: &str, status: &str) -> String {
+    format!(
+        "project = {} AND status = {} ORDER BY updated ASC",
         quote_text(project),
         quote_text(status)
-    );
-    if let Some(minute) = updated_since.and_then(|since| jql_minute(since.plus_ms(-ZONE_MARGIN_MS))) {
-        let _ = write!(jql, " AND updated >= {}", quote_text(&minute));
-    }
-    jql.push_str(" ORDER BY updated ASC");
-    jql
+    )
 }
 
 /// Search for recent changes. A relative date is independent of the account's time zone.
@@ -86,13 +74,6 @@ pub(crate) fn match_jql(key: &TicketKey, condition: &str) -> String {
 pub(crate) fn these_jql(keys: &[&TicketKey]) -> String {
     let keys: Vec<String> = keys.iter().map(|key| quote_text(&key.short())).collect();
     format!("key in ({})", keys.join(", "))
-}
-
-fn jql_minute(at: Timestamp) -> Option<String> {
-    let at = OffsetDateTime::from_unix_timestamp(at.unix_s()).ok()?;
-    // JQL has no seconds. The truncated date is earlier, so it excludes no issue.
-    at.format(format_description!("[year]-[month]-[day] [hour]:[minute]"))
-        .ok()
 }
 
 fn quote_text(text: &str) -> String {

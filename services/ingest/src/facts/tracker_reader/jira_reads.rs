@@ -21,7 +21,7 @@ impl TrackerReader {
         status: &str,
     ) -> Result<Vec<ReadyTicket>, ReadError> {
         let jira = self.jira.on(project.instance.as_ref());
-        let search = jira.search_ready(&project.project_key, status, None);
+        let search = jira.search_ready(&project.project_key, status);
         let stubs = failpoint::around("ingest.jira.search", search).await?;
         Ok(stubs
             .into_iter()
