@@ -1,7 +1,7 @@
 //! Fields that a triage sets: priority and type of an issue, and links between issues.
 
 use domain::TicketKey;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     Error, JiraWriter, TriageFields,
@@ -15,11 +15,9 @@ impl JiraWriter {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn sorted(&self, key: &TicketKey) -> Result<TriageFields, Error> {
-        let path = format!(
-            "{}?fields=priority,issuetype,issuelinks",
-            self.clients.of(key)?.issue_path(key)?
-        );
-        let found: WireTriage = self.clients.of(key)?.get(&path).await?;
+        let client = self.clients.of(key)?;
+        let path = format!("{}?fields=priority,issuetype,issuelinks", client.issue_path(key)?);
+        let found: WireTriage = client.get(&path).await?;
         Ok(found.into())
     }
 
@@ -64,10 +62,7 @@ impl JiraWriter {
             "type": { "name": link_type }, "inwardIssue": { "key": from }, "outwardIssue": { "key": to },
         });
         let path = client.dialect().path("issueLink");
-        client
-            .write(JiraMethod::Post, &path, &body)
-            .await
-            .map(|_: Value| ())
+        client.send(JiraMethod::Post, &path, &body).await
     }
 }
 
@@ -75,8 +70,5 @@ async fn set_named_field(writer: &JiraWriter, key: &TicketKey, field: &str, name
     let body = json!({ "fields": { field: { "name": name } } });
     let client = writer.clients.of(key)?;
     let path = client.issue_path(key)?;
-    client
-        .write(JiraMethod::Put, &path, &body)
-        .await
-        .map(|_: Value| ())
+    client.send(JiraMethod::Put, &path, &body).await
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     Error, FoundProjects, IssueStatus, JiraComment, JiraCommentId, Settings, WorkflowTransition,
-    client::{JiraClients, JiraMethod},
+    client::{JiraClient, JiraClients, JiraMethod},
     permissions::{self, PermissionComparison},
     wire::{self, WireAssigneeOnly, WireId, WireStatusOnly, WireTransitions, WireVisibility},
 };
@@ -112,11 +112,7 @@ impl JiraWriter {
         if !properties.is_empty() {
             body["properties"] = properties.into();
         }
-        let made: WireId = self
-            .clients
-            .of(key)?
-            .write(JiraMethod::Post, &path, &body)
-            .await?;
+        let made: WireId = client.write(JiraMethod::Post, &path, &body).await?;
         Ok(JiraCommentId(made.id))
     }
 
@@ -138,12 +134,8 @@ impl JiraWriter {
         comment: &JiraCommentId,
         markdown: &str,
     ) -> Result<(), Error> {
-        let path = format!(
-            "{}/comment/{}",
-            self.clients.of(key)?.issue_path(key)?,
-            wire::percent_encode(&comment.0)
-        );
         let client = self.clients.of(key)?;
+        let path = build_comment_path(client, key, comment)?;
         let mut body = json!({ "body": client.dialect().text(markdown) });
         // A Data Center makes a comment public when an update has no visibility, so the present one is sent
         // again.
@@ -153,10 +145,7 @@ impl JiraWriter {
                 body["visibility"] = visibility;
             }
         }
-        client
-            .write(JiraMethod::Put, &path, &body)
-            .await
-            .map(|_: Value| ())
+        client.send(JiraMethod::Put, &path, &body).await
     }
 
     /// Deletes a comment of our account.
@@ -165,16 +154,9 @@ impl JiraWriter {
     /// [`Error::NotFound`] when the comment was deleted already, [`Error::Forbidden`] when another account
     /// wrote it.
     pub async fn delete_comment(&self, key: &TicketKey, comment: &JiraCommentId) -> Result<(), Error> {
-        let path = format!(
-            "{}/comment/{}",
-            self.clients.of(key)?.issue_path(key)?,
-            wire::percent_encode(&comment.0)
-        );
-        self.clients
-            .of(key)?
-            .write(JiraMethod::Delete, &path, &Value::Null)
-            .await
-            .map(|_: Value| ())
+        let client = self.clients.of(key)?;
+        let path = build_comment_path(client, key, comment)?;
+        client.send(JiraMethod::Delete, &path, &Value::Null).await
     }
 
     /// Reads the present status of an issue.
@@ -182,8 +164,9 @@ impl JiraWriter {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn status(&self, key: &TicketKey) -> Result<IssueStatus, Error> {
-        let path = format!("{}?fields=status", self.clients.of(key)?.issue_path(key)?);
-        let found: WireStatusOnly = self.clients.of(key)?.get(&path).await?;
+        let client = self.clients.of(key)?;
+        let path = format!("{}?fields=status", client.issue_path(key)?);
+        let found: WireStatusOnly = client.get(&path).await?;
         Ok(found.into())
     }
 
@@ -192,13 +175,14 @@ impl JiraWriter {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn transitions(&self, key: &TicketKey) -> Result<Vec<WorkflowTransition>, Error> {
+        let client = self.clients.of(key)?;
+        // Without the expansion the answer lacks the fields of the screens.
         let path = format!(
-            // Without the expansion the answer lacks the fields of the screens.
             "{}/transitions?expand=transitions.fields",
-            self.clients.of(key)?.issue_path(key)?
+            client.issue_path(key)?
         );
-        let found: WireTransitions = self.clients.of(key)?.get(&path).await?;
-        let dialect = self.clients.of(key)?.dialect();
+        let found: WireTransitions = client.get(&path).await?;
+        let dialect = client.dialect();
         let offered = found.transitions.into_iter();
         Ok(offered.map(|wire| wire.into_transition(dialect)).collect())
     }
@@ -213,16 +197,13 @@ impl JiraWriter {
         id: &str,
         fields: &Map<String, Value>,
     ) -> Result<(), Error> {
-        let path = format!("{}/transitions", self.clients.of(key)?.issue_path(key)?);
+        let client = self.clients.of(key)?;
+        let path = format!("{}/transitions", client.issue_path(key)?);
         let mut body = json!({ "transition": { "id": id } });
         if !fields.is_empty() {
             body["fields"] = json!(fields);
         }
-        self.clients
-            .of(key)?
-            .write(JiraMethod::Post, &path, &body)
-            .await
-            .map(|_: Value| ())
+        client.send(JiraMethod::Post, &path, &body).await
     }
 
     /// Adds labels to an issue; its present labels stay.
@@ -233,11 +214,10 @@ impl JiraWriter {
         let add: Vec<Value> = labels.iter().map(|label| json!({ "add": label })).collect();
         // `update` adds to the labels, whereas `fields` would replace them.
         let body = json!({ "update": { "labels": add } });
-        self.clients
-            .of(key)?
-            .write(JiraMethod::Put, &self.clients.of(key)?.issue_path(key)?, &body)
+        let client = self.clients.of(key)?;
+        client
+            .send(JiraMethod::Put, &client.issue_path(key)?, &body)
             .await
-            .map(|_: Value| ())
     }
 
     /// Reads the assignee of an issue.
@@ -245,8 +225,9 @@ impl JiraWriter {
     /// # Errors
     /// [`Error::NotFound`] when the issue does not exist.
     pub async fn assignee(&self, key: &TicketKey) -> Result<Option<TrackerAccount>, Error> {
-        let path = format!("{}?fields=assignee", self.clients.of(key)?.issue_path(key)?);
-        let found: WireAssigneeOnly = self.clients.of(key)?.get(&path).await?;
+        let client = self.clients.of(key)?;
+        let path = format!("{}?fields=assignee", client.issue_path(key)?);
+        let found: WireAssigneeOnly = client.get(&path).await?;
         Ok(found.into())
     }
 
@@ -279,13 +260,10 @@ impl JiraWriter {
         url: &str,
         title: &str,
     ) -> Result<(), Error> {
-        let path = format!("{}/remotelink", self.clients.of(key)?.issue_path(key)?);
+        let client = self.clients.of(key)?;
+        let path = format!("{}/remotelink", client.issue_path(key)?);
         let body = json!({ "globalId": global_id, "object": { "url": url, "title": title } });
-        self.clients
-            .of(key)?
-            .write(JiraMethod::Post, &path, &body)
-            .await
-            .map(|_: Value| ())
+        client.send(JiraMethod::Post, &path, &body).await
     }
 
     /// Compares our account's permissions in a project with [`permissions::WRITER`] and
@@ -329,8 +307,15 @@ async fn set_assignee(writer: &JiraWriter, key: &TicketKey, to: Option<&str>) ->
     let client = writer.clients.of(key)?;
     let path = format!("{}/assignee", client.issue_path(key)?);
     let body = client.dialect().account(to);
-    client
-        .write(JiraMethod::Put, &path, &body)
-        .await
-        .map(|_: Value| ())
+    client.send(JiraMethod::Put, &path, &body).await
+}
+
+/// Path of a comment of an issue.
+fn build_comment_path(
+    client: &JiraClient,
+    key: &TicketKey,
+    comment: &JiraCommentId,
+) -> Result<String, Error> {
+    let issue = client.issue_path(key)?;
+    Ok(format!("{issue}/comment/{}", wire::percent_encode(&comment.0)))
 }

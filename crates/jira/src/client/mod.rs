@@ -251,6 +251,11 @@ impl JiraClient {
         Box::pin(self.exchange(request, &name, RequestIntent::Write)).await
     }
 
+    /// Sends a write without a retry, and discards the answer.
+    pub(crate) async fn send(&self, method: JiraMethod, path: &str, body: &Value) -> Result<(), Error> {
+        self.write::<Value>(method, path, body).await.map(drop)
+    }
+
     /// True when customers can read the comments of an issue: its project is a service project, or Jira omits
     /// the type.
     pub(crate) async fn is_of_service_project(&self, key: &TicketKey) -> Result<bool, Error> {
