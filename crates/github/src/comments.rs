@@ -1,7 +1,7 @@
 //! Comments on issues and pull requests, and reactions.
 
 use domain::{ReactionKind, ReactionSubject, RepositoryName, Timestamp};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     Error, GitHubComment, GitHubCommentId,
@@ -140,13 +140,10 @@ impl CommentWriter {
         comment: GitHubCommentId,
         body: &str,
     ) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
         let path = format!("/issues/comments/{comment}");
-        let _: Value = self
-            .clients
-            .of(repository)?
-            .write(repository, GitHubMethod::Patch, &path, &json!({ "body": body }))
-            .await?;
-        Ok(())
+        let body = json!({ "body": body });
+        client.send(repository, GitHubMethod::Patch, &path, &body).await
     }
 
     /// Deletes a comment of our account.
@@ -180,7 +177,6 @@ impl CommentWriter {
             ReactionSubject::LineComment { id, .. } => format!("/pulls/comments/{id}/reactions"),
         };
         let body = json!({ "content": reaction.as_str() });
-        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
-        Ok(())
+        client.send(repository, GitHubMethod::Post, &path, &body).await
     }
 }

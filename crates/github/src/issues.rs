@@ -2,7 +2,7 @@
 
 use domain::{RepositoryName, Timestamp};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     ETag, Error, GitHubIssue, IssuePoll, ListedIssue,
@@ -204,10 +204,7 @@ impl IssueWriter {
         let body = json!({ "state": "closed", "state_reason": "completed" });
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}");
-        let _: Value = client
-            .write(repository, GitHubMethod::Patch, &path, &body)
-            .await?;
-        Ok(())
+        client.send(repository, GitHubMethod::Patch, &path, &body).await
     }
 
     /// Reads the logins of an issue's assignees.
@@ -238,7 +235,7 @@ impl IssueWriter {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/assignees");
         let body = json!({ "assignees": [login] });
-        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
+        client.send(repository, GitHubMethod::Post, &path, &body).await?;
         let now = self.assignees(repository, number).await?;
         Ok(now.iter().any(|one| one.eq_ignore_ascii_case(login)))
     }
@@ -264,18 +261,10 @@ impl IssueWriter {
         number: u64,
         labels: &[String],
     ) -> Result<(), Error> {
+        let client = self.clients.of(repository)?;
         let path = format!("/issues/{number}/labels");
-        let _: Value = self
-            .clients
-            .of(repository)?
-            .write(
-                repository,
-                GitHubMethod::Post,
-                &path,
-                &json!({ "labels": labels }),
-            )
-            .await?;
-        Ok(())
+        let body = json!({ "labels": labels });
+        client.send(repository, GitHubMethod::Post, &path, &body).await
     }
 
     /// Removes a label from an issue or pull request; a missing label is no error.

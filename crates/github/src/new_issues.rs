@@ -2,7 +2,7 @@
 
 use domain::RepositoryName;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::{
     Error, IssueWriter,
@@ -136,7 +136,6 @@ impl IssueWriter {
         let client = self.clients.of(repository)?;
         let path = format!("/issues/{parent}/sub_issues");
         let body = json!({ "sub_issue_id": part });
-        let _: Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
-        Ok(())
+        client.send(repository, GitHubMethod::Post, &path, &body).await
     }
 }

@@ -280,8 +280,7 @@ impl ReviewWriter {
         let path = format!("/pulls/{number}/requested_reviewers");
         let client = self.clients.of(repository)?;
         let body = json!({ "reviewers": logins });
-        let _: serde_json::Value = client.write(repository, GitHubMethod::Post, &path, &body).await?;
-        Ok(())
+        client.send(repository, GitHubMethod::Post, &path, &body).await
     }
 
     /// Lists the first 100 comments on lines of a pull request.

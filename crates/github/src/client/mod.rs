@@ -199,6 +199,19 @@ impl GitHubClient {
             .await
     }
 
+    /// Writes like [`Self::write`], and discards the answer.
+    pub(crate) async fn send(
+        &self,
+        repository: &RepositoryName,
+        method: GitHubMethod,
+        path: &str,
+        body: &Value,
+    ) -> Result<(), Error> {
+        self.write::<Value>(repository, method, path, body)
+            .await
+            .map(drop)
+    }
+
     /// Writes like [`Self::write`], with the permissions of another kind of call.
     pub(crate) async fn write_as<T: DeserializeOwned>(
         &self,
