@@ -14,7 +14,7 @@ use domain::{
     PullRequestStatus, RepositoryRules, TicketDeparture, TicketKey, Timestamp, Trigger, TriggerChannel,
     cause::format_error_chain,
 };
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use queue::{AppendOutcome, DeliveryDisposition, Queue, WebhookDelivery};
 
 use crate::{
@@ -399,7 +399,7 @@ pub(crate) struct DryRunSink(Mutex<Vec<Trigger>>);
 impl DryRunSink {
     /// Adds a trigger once per ticket and key, like the log does.
     pub(crate) fn add(&self, trigger: &Trigger) -> AppendOutcome {
-        let mut kept = self.triggers();
+        let mut kept = self.0.lock();
         let is_it = |other: &Trigger| other.ticket == trigger.ticket && other.key == trigger.key;
         if kept.iter().any(is_it) {
             return AppendOutcome::Known(0);
@@ -410,11 +410,7 @@ impl DryRunSink {
 
     /// Removes and returns the collected triggers.
     pub(crate) fn take(&self) -> Vec<Trigger> {
-        std::mem::take(&mut *self.triggers())
-    }
-
-    fn triggers(&self) -> MutexGuard<'_, Vec<Trigger>> {
-        self.0.lock()
+        std::mem::take(&mut *self.0.lock())
     }
 }
 
