@@ -140,7 +140,7 @@ async fn print_live_run(
     output: OutputFormat,
     until: FollowLimit,
 ) -> anyhow::Result<FollowOutcome> {
-    let mut events = std::pin::pin!(client.runs().follow_with_output(run).await?);
+    let mut events = std::pin::pin!(client.runs().follow_with_output(run, None).await?);
     let mut printed = OutputLines::default();
     let mut start = None;
     while let Some(event) = events.try_next().await? {

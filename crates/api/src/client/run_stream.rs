@@ -73,21 +73,8 @@ impl RunClient {
         &self,
         run: &RunId,
     ) -> Result<impl Stream<Item = Result<JournalEntry, Error>> + use<>, Error> {
-        self.follow_after(run, None).await
-    }
-
-    /// Streams a run's journal live, without the entries up to the position `last`.
-    ///
-    /// # Errors
-    /// Those of the API with their texts. The stream ends with an error when the connection is lost
-    /// permanently.
-    pub async fn follow_after(
-        &self,
-        run: &RunId,
-        last: Option<u64>,
-    ) -> Result<impl Stream<Item = Result<JournalEntry, Error>> + use<>, Error> {
         let path = format!("/v1/runs/{}/events", percent_encode(&run.to_string()));
-        let events = self.followed(path, last).await?;
+        let events = self.followed(path, None).await?;
         // The API sends output only when it is requested, so this filter normally drops nothing.
         Ok(events.try_filter_map(async |event| {
             Ok(match event {
@@ -97,25 +84,13 @@ impl RunClient {
         }))
     }
 
-    /// Streams a run's journal live, with the output of tools between the entries. Output during a broken
-    /// connection is lost.
+    /// Streams a run's journal live, without the entries up to the position `last`, and with the output of tools between
+    /// them. Output during a broken connection is lost.
     ///
     /// # Errors
     /// Those of the API with their texts. The stream ends with an error when the connection is lost
     /// permanently.
     pub async fn follow_with_output(
-        &self,
-        run: &RunId,
-    ) -> Result<impl Stream<Item = Result<RunEvent, Error>> + use<>, Error> {
-        self.follow_with_output_after(run, None).await
-    }
-
-    /// Streams a run's journal live with the output of tools, without the entries up to the position `last`.
-    ///
-    /// # Errors
-    /// Those of the API with their texts. The stream ends with an error when the connection is lost
-    /// permanently.
-    pub async fn follow_with_output_after(
         &self,
         run: &RunId,
         last: Option<u64>,

@@ -95,7 +95,7 @@ pub(super) async fn serve_events(
     }
     let news = client
         .runs()
-        .follow_with_output_after(&run, followed.cursor.last)
+        .follow_with_output(&run, followed.cursor.last)
         .await?;
     let news = news
         // An error ends the stream. The browser connects again and continues after the last event.
