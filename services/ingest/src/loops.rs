@@ -2,8 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use bootstrap::{rules::RulesStore, service};
-use futures::FutureExt as _;
+use bootstrap::service;
 use queue::Queue;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
@@ -59,7 +58,11 @@ fn spawn_inbound_loops(
     shutdown: &CancellationToken,
     tasks: &mut JoinSet<anyhow::Result<()>>,
 ) {
-    tasks.spawn(keep_rules(Arc::clone(&router.rules), shutdown.clone()).map(Ok));
+    let (rules, stop) = (Arc::clone(&router.rules), shutdown.clone());
+    tasks.spawn(async move {
+        rules.run(stop).await;
+        Ok(())
+    });
     spawn_singletons(settings, router, shutdown, tasks);
     let (own, outside) = (Arc::clone(&router.own_accounts), Arc::clone(&router.outside));
     let stop = shutdown.clone();
@@ -138,8 +141,4 @@ where
     Fut: Future<Output = Result<(), queue::Error>> + Send,
 {
     service::keep_running(name, &shutdown, |_| false, run).await
-}
-
-async fn keep_rules(rules: Arc<RulesStore>, shutdown: CancellationToken) {
-    rules.run(shutdown).await;
 }

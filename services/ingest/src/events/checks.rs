@@ -162,7 +162,7 @@ impl EventKind for ChecksChanged {
             return Ok(EventVerdict::nothing("checks are not complete"));
         };
         // The lookup in the log comes first, because a known key makes all further reads unnecessary.
-        let key = follows_key(ours, &self.head, checks);
+        let key = build_checks_key(ours, &self.head, &hash_checks(checks));
         if let Some(sequence) = facts.known(ticket, &key)? {
             // An event has one trigger: the repair comes first, and the next event about the same failure gives the notice
             // that other runs need an approval.
@@ -286,10 +286,6 @@ fn find_checks_page(checks: &[CommitCheck]) -> String {
     let any = of_actions.or_else(|| by_color().find(|check| !check.url.is_empty()));
     any.map(|check| text_pin::truncate_text(&check.url, PAGE_CHARS))
         .unwrap_or_default()
-}
-
-fn follows_key(ours: &PullRequestRef, head: &CommitId, checks: &[CommitCheck]) -> TriggerKey {
-    build_checks_key(ours, head, &hash_checks(checks))
 }
 
 /// Absence of checks on the head of our pull request after the waiting time.
