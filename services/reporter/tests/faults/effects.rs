@@ -184,6 +184,20 @@ impl<'a> Stage<'a> {
         )
     }
 
+    /// Records a pull request as one of the ticket.
+    async fn record(&self, ticket: &TicketKey, pull_request: &PullRequestRef, head: &CommitId) {
+        let record = BranchRecord {
+            repository: pull_request.repository.clone(),
+            branch: pull_request.branch.clone(),
+            run: RunId::new(ticket.clone(), 1),
+            ticket: ticket.clone(),
+            head: head.clone(),
+            pull_request: Some(pull_request.clone()),
+            signed: Vec::new(),
+        };
+        self.rig.queue.branches().put(&record, None).await.unwrap();
+    }
+
     /// Creates a pull request of ours, and returns it with its head.
     async fn ours(&self, branch: &str, is_draft: bool) -> (PullRequestRef, CommitId) {
         let files = [("notes.md", "one\ntwo\n")];
@@ -679,16 +693,7 @@ async fn build_addressed_cases(stage: &Stage<'_>) -> Vec<Case> {
     let (_, ticket) = stage.issue("With a review that was worked on");
     let (changed, head) = stage.ours("fix/changed", false).await;
     let (number, comment) = (changed.number, stage.objection(changed.number));
-    let record = BranchRecord {
-        repository: changed.repository.clone(),
-        branch: changed.branch.clone(),
-        run: RunId::new(ticket.clone(), 1),
-        ticket: ticket.clone(),
-        head: head.clone(),
-        pull_request: Some(changed.clone()),
-        signed: Vec::new(),
-    };
-    stage.rig.queue.branches().put(&record, None).await.unwrap();
+    stage.record(&ticket, &changed, &head).await;
     let thread = json!({"id": comment, "path": "notes.md", "line": 1, "text": "Why?"});
     let round = json!({"type": "review", "pull_request": changed, "head": stage.rig.github.branches(SHOP)["main"],
         "id": 1, "author": "rita", "asks_for_changes": true, "body": "Not yet.", "threads": [thread]});
@@ -785,16 +790,7 @@ async fn build_addressed_cases(stage: &Stage<'_>) -> Vec<Case> {
 async fn build_unchecked_case(stage: &Stage<'_>) -> Case {
     let (_, ticket) = stage.issue("Without checks");
     let (pull_request, head) = stage.ours("fix/unchecked", true).await;
-    let record = BranchRecord {
-        repository: pull_request.repository.clone(),
-        branch: pull_request.branch.clone(),
-        run: RunId::new(ticket.clone(), 1),
-        ticket: ticket.clone(),
-        head: head.clone(),
-        pull_request: Some(pull_request.clone()),
-        signed: Vec::new(),
-    };
-    stage.rig.queue.branches().put(&record, None).await.unwrap();
+    stage.record(&ticket, &pull_request, &head).await;
     let number = pull_request.number;
     Case {
         effects: &["mark_ready_unchecked"],
@@ -831,16 +827,7 @@ async fn build_outdated_case(stage: &Stage<'_>) -> Case {
     github
         .commit(SHOP, "main", "Move on", &[("moved.md", "on\n")])
         .unwrap();
-    let record = BranchRecord {
-        repository: pull_request.repository.clone(),
-        branch: pull_request.branch.clone(),
-        run: RunId::new(ticket.clone(), 1),
-        ticket: ticket.clone(),
-        head: head.clone(),
-        pull_request: Some(pull_request.clone()),
-        signed: Vec::new(),
-    };
-    stage.rig.queue.branches().put(&record, None).await.unwrap();
+    stage.record(&ticket, &pull_request, &head).await;
     let number = pull_request.number;
     Case {
         effects: &["update_base"],
