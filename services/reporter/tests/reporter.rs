@@ -237,9 +237,7 @@ async fn change_against_policy_is_never_pushed() {
     let push = rig
         .change("fix/ENG-1-ci", &[(".github/workflows/ci.yml", "on: push\n")])
         .await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     assert!(
         read_refusal(&outcome).contains(".github/workflows/ci.yml"),
         "{outcome:?}"
@@ -248,9 +246,7 @@ async fn change_against_policy_is_never_pushed() {
     // The whole change and its one commit both contain it; it is reported once.
     let token = format!("t = 'ghp_{}'\n", "a1B2c3D4e5".repeat(4));
     let push = rig.change("fix/ENG-1-token", &[("settings.py", &token)]).await;
-    let outcome = rig
-        .settled(&rig.report(3, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(3, push).await;
     assert_eq!(
         read_refusal(&outcome).matches("settings.py").count(),
         1,
@@ -261,9 +257,7 @@ async fn change_against_policy_is_never_pushed() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 3\n")])
         .await;
     push.branch = "fix/ENG-2-totals".to_owned();
-    let outcome = rig
-        .settled(&rig.report(4, OutboundAction::PushBranch(push.clone())))
-        .await;
+    let outcome = rig.settle_push(4, push.clone()).await;
     assert!(read_refusal(&outcome).contains("ENG-1"), "{outcome:?}");
 
     push.branch = "fix/ENG-1-totals".to_owned();
@@ -277,9 +271,7 @@ async fn change_against_policy_is_never_pushed() {
         signed: Vec::new(),
     };
     rig.queue.branches().put(&other, None).await.unwrap();
-    let outcome = rig
-        .settled(&rig.report(6, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(6, push).await;
     assert!(read_refusal(&outcome).contains("ENG-77"), "{outcome:?}");
 
     let branches: Vec<String> = rig.github.branches("acme/shop").into_keys().collect();
@@ -294,8 +286,7 @@ async fn draft_with_moved_head_stays_draft() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
     let base = push.base.clone();
-    rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    rig.settle_push(2, push).await;
     let outcome = rig.settled(&rig.report(4, draft_of("fix/ENG-1-totals"))).await;
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = outcome else {
         panic!("{outcome:?}")

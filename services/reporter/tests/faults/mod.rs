@@ -384,9 +384,7 @@ async fn lost_pack_or_unreadable_branch_fails_report() {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let mut gone = push.clone();
     gone.pack.sha256 = "0".repeat(64);
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(gone)))
-        .await;
+    let outcome = rig.settle_push(2, gone).await;
     assert!(
         matches!(&outcome, OutboundOutcome::Failed { detail } if detail.contains("0000")),
         "{outcome:?}"
@@ -466,9 +464,7 @@ async fn commit_closing_other_ticket_is_refused() {
     let mut rig = Rig::start().await;
     let files = [("cart.py", "total = 2\n")];
     let push = rig.change_as(BRANCH, &files, "fix: totals\n\nCloses #99").await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     let detail = super::read_refusal(&outcome);
     assert!(detail.contains("Closes #99"), "{detail}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);

@@ -24,9 +24,7 @@ fn build_stop_report(reason: StopReason) -> OutboundAction {
 
 async fn push_change(rig: &Rig) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
 }
 

@@ -250,9 +250,7 @@ async fn push_to_archived_repository_is_refused() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
     rig.github.archive_repository(SHOP).unwrap();
-    let refused = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let refused = rig.settle_push(2, push).await;
     assert!(read_refusal(&refused).contains("archived"), "{refused:?}");
     rig.stop().await;
 }

@@ -45,9 +45,7 @@ impl ConflictScene {
             ..rig.packed(&here, BRANCH).await
         };
         let head = push.head.clone();
-        let outcome = rig
-            .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-            .await;
+        let outcome = rig.settle_push(2, push).await;
         assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
         Self { rig, here, head }
     }
@@ -214,8 +212,7 @@ async fn undeclared_merge_is_refused() {
 async fn open_outdated(rig: &Rig) -> (PullRequestRef, CommitId) {
     let push = rig.change(BRANCH, &[("new.py", "x = 1\n")]).await;
     let head = push.head.clone();
-    rig.settled(&rig.report(4, OutboundAction::PushBranch(push)))
-        .await;
+    rig.settle_push(4, push).await;
     let opened = match rig.settled(&rig.report(6, draft_of(BRANCH))).await {
         OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => opened,
         other => panic!("{other:?}"),

@@ -26,8 +26,7 @@ async fn with_rules(rules: &'static str) -> Rig {
 async fn open_draft(rig: &Rig, files: &[(&str, &str)]) -> (PullRequestRef, domain::CommitId) {
     let push = rig.change(BRANCH, files).await;
     let head = push.head.clone();
-    rig.settled(&rig.report(4, OutboundAction::PushBranch(push)))
-        .await;
+    rig.settle_push(4, push).await;
     match rig.settled(&rig.report(6, draft_of(BRANCH))).await {
         OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => (opened, head),
         other => panic!("{other:?}"),

@@ -20,9 +20,7 @@ fn build_fake_token() -> String {
 /// Pushes a branch of the rig's clone, and returns the text of the refusal.
 async fn read_push_refusal(rig: &Rig, here: &str, position: u64) -> String {
     let push = rig.packed(here, BRANCH).await;
-    let outcome = rig
-        .settled(&rig.report(position, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(position, push).await;
     read_refusal(&outcome)
 }
 
@@ -115,9 +113,7 @@ async fn merges_strangers_and_credentials_are_refused() {
 
     let mut push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     push.branch = format!("fix/ENG-1-{}", build_fake_token());
-    let outcome = rig
-        .settled(&rig.report(8, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(8, push).await;
     assert!(
         read_refusal(&outcome).contains("the branch's name"),
         "{outcome:?}"
@@ -136,9 +132,7 @@ async fn branch_of_people_is_never_overwritten() {
     let mut ours = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     for (position, expected) in [(2, None), (4, Some(theirs.parse().unwrap()))] {
         ours.expected = expected;
-        let outcome = rig
-            .settled(&rig.report(position, OutboundAction::PushBranch(ours.clone())))
-            .await;
+        let outcome = rig.settle_push(position, ours.clone()).await;
         assert!(
             read_refusal(&outcome).contains("was not pushed for this ticket"),
             "{outcome:?}"
@@ -234,9 +228,7 @@ async fn ticket_pushes_only_to_repositories_of_project() {
         .await;
     let key = rig.jira.create_issue("OPS", "Elsewhere", "", "Bug", &[]);
     rig.ticket = domain::TicketKey::jira(&key).unwrap();
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     assert!(
         read_refusal(&outcome).contains("not for the ticket OPS-"),
         "{outcome:?}"
@@ -252,9 +244,7 @@ async fn an_inspector_that_dies_refuses_the_change() {
     })
     .await;
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     assert!(
         read_refusal(&outcome).contains("could not be inspected"),
         "{outcome:?}"
@@ -306,9 +296,7 @@ async fn push_refused_by_ruleset_quotes_github() {
     };
     rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     let said = read_refusal(&outcome);
     assert!(said.contains("GH013"), "{said}");
     assert_eq!(rig.github.branches("acme/shop").len(), 1);

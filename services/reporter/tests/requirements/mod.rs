@@ -218,8 +218,7 @@ async fn resolution_is_judged_by_its_branch() {
         let mut rig = Rig::start().await;
         let branch = "fix/ENG-1-totals";
         let push = rig.change(branch, &[("cart.py", "total = 2\n")]).await;
-        rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
-            .await;
+        rig.settle_push(2, push).await;
         rig.settled(&rig.report(4, draft_of(branch))).await;
         let ruleset = BranchRuleset {
             branches: vec![linear.to_owned()],
@@ -251,9 +250,7 @@ async fn message_against_pattern_is_not_pushed() {
     let push = rig
         .change_as("fix/ENG-1-totals", &change, "fix: totals (ENG-1)")
         .await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     let OutboundOutcome::Refused(OutboundRefusal::Policy { violations }) = &outcome else {
         panic!("{outcome:?}")
     };
@@ -265,9 +262,7 @@ async fn message_against_pattern_is_not_pushed() {
     let push = rig
         .change_as("fix/ENG-1-total", &change, "ENG-1: fix totals")
         .await;
-    let outcome = rig
-        .settled(&rig.report(4, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(4, push).await;
     assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
     rig.stop().await;
 }
@@ -282,9 +277,7 @@ async fn expression_of_foreign_dialect_is_left_to_server() {
     let push = rig
         .change_as("fix/ENG-1-totals", &change, "fix: totals (ENG-1)")
         .await;
-    let outcome = rig
-        .settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    let outcome = rig.settle_push(2, push).await;
     let OutboundOutcome::Refused(OutboundRefusal::PushRejected { branch, detail }) = &outcome else {
         panic!("{outcome:?}")
     };

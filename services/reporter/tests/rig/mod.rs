@@ -365,6 +365,12 @@ impl Rig {
         self.change_as(branch, files, "fix: totals (ENG-1)").await
     }
 
+    /// Reports a push, and waits for its outcome.
+    pub(crate) async fn settle_push(&self, position: u64, push: BranchPush) -> OutboundOutcome {
+        let report = self.report(position, OutboundAction::PushBranch(push));
+        self.settled(&report).await
+    }
+
     /// Number of pushes that the stand-in has received.
     pub(crate) fn count_pushes(&self) -> usize {
         let requests = self.github.requests();

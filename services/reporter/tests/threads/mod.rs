@@ -27,8 +27,7 @@ async fn thread_stays_open_unless_place_changes() {
     let first = first.each_ref().map(|(path, text)| (*path, text.as_str()));
     rig.commit(&here, &first, &["-m", "fix: totals (ENG-1)"]).await;
     let reviewed = rig.packed(&here, BRANCH).await;
-    rig.settled(&rig.report(2, OutboundAction::PushBranch(reviewed.clone())))
-        .await;
+    rig.settle_push(2, reviewed.clone()).await;
     let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(ours)) = opened else {
         panic!("{opened:?}")
@@ -66,9 +65,7 @@ async fn thread_stays_open_unless_place_changes() {
         .await;
     let mut push = rig.packed(&here, BRANCH).await;
     push.expected = Some(reviewed.head.clone());
-    let pushed = rig
-        .settled(&rig.report(6, OutboundAction::PushBranch(push.clone())))
-        .await;
+    let pushed = rig.settle_push(6, push.clone()).await;
     assert!(matches!(pushed, OutboundOutcome::Done(_)), "{pushed:?}");
 
     let reply = |id| ThreadReply {

@@ -16,8 +16,7 @@ const BRANCH: &str = "fix/ENG-1-totals";
 async fn report_missing_checks(rig: &mut Rig) -> (bool, String) {
     let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let head = push.head.clone();
-    rig.settled(&rig.report(2, OutboundAction::PushBranch(push)))
-        .await;
+    rig.settle_push(2, push).await;
     let opened = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
     let OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(pull_request)) = opened else {
         panic!("{opened:?}")
