@@ -31,11 +31,11 @@ struct Hub {
     base: CommitId,
 }
 
-fn build_shop_name() -> RepositoryName {
+pub(crate) fn build_shop_name() -> RepositoryName {
     RepositoryName::new("acme", "shop").unwrap()
 }
 
-fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
+pub(crate) fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
     Settings {
         api_url: hub.api_url(),
         git_url: hub.git_url(),

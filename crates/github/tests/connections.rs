@@ -10,10 +10,7 @@ use std::{
     time::Duration,
 };
 
-use domain::{
-    RepositoryName,
-    limits::{LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, WritePace},
-};
+use domain::limits::{LimitClass, LimitGate, LimitGateFuture, LimitObservation, LimitedRequest, WritePace};
 use github::{
     CheckConclusion, CheckKind, CheckStatus, CommitCheck, Error, GatePolicy, GitHubReader, GitHubWriter,
     Settings,
@@ -23,9 +20,7 @@ use tokio::{
     net::TcpListener,
 };
 
-fn build_shop_name() -> RepositoryName {
-    RepositoryName::new("acme", "shop").unwrap()
-}
+use crate::against_github::build_shop_name;
 
 fn build_settings(api_url: String) -> Settings {
     Settings {
@@ -33,6 +28,19 @@ fn build_settings(api_url: String) -> Settings {
         token: Some("secret-token-value".into()),
         ..Settings::default()
     }
+}
+
+/// Error of a comment at a server.
+async fn fail_write(api_url: String) -> Error {
+    let writer = GitHubWriter::new(&build_settings(api_url)).unwrap();
+    let written = writer.comments().comment(&build_shop_name(), 7, "x").await;
+    written.unwrap_err()
+}
+
+/// Error of a read at a server.
+async fn fail_read(api_url: String) -> Error {
+    let reader = GitHubReader::new(&build_settings(api_url)).unwrap();
+    reader.repository(&build_shop_name()).await.unwrap_err()
 }
 
 /// Answers each request with these bytes and closes the connection; counts the requests.
@@ -123,12 +131,7 @@ async fn unconnected_github_write_is_unavailable() {
     let free = StdListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}", free.local_addr().unwrap());
     drop(free);
-    let failed = GitHubWriter::new(&build_settings(url))
-        .unwrap()
-        .comments()
-        .comment(&build_shop_name(), 7, "x")
-        .await
-        .unwrap_err();
+    let failed = fail_write(url).await;
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
     assert_eq!(failed.to_string(), "github is unavailable: cannot connect");
     assert!(std::error::Error::source(&failed).is_some());
@@ -140,12 +143,7 @@ async fn unconnected_github_write_is_unavailable() {
 #[tokio::test]
 async fn unanswered_write_is_sent_once_and_unknown() {
     let (url, count) = start_counting_server("").await;
-    let failed = GitHubWriter::new(&build_settings(url))
-        .unwrap()
-        .comments()
-        .comment(&build_shop_name(), 7, "x")
-        .await
-        .unwrap_err();
+    let failed = fail_write(url).await;
     assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
@@ -155,12 +153,7 @@ async fn write_answered_by_bad_gateway_is_unknown() {
     let (url, count) =
         start_counting_server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             .await;
-    let failed = GitHubWriter::new(&build_settings(url))
-        .unwrap()
-        .comments()
-        .comment(&build_shop_name(), 7, "x")
-        .await
-        .unwrap_err();
+    let failed = fail_write(url).await;
     assert!(matches!(failed, Error::Unknown { .. }), "{failed}");
     assert_eq!(count.load(Ordering::SeqCst), 1);
 }
@@ -211,11 +204,7 @@ async fn a_read_is_tried_three_times() {
     let (url, count) =
         start_counting_server("HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
             .await;
-    let failed = GitHubReader::new(&build_settings(url))
-        .unwrap()
-        .repository(&build_shop_name())
-        .await
-        .unwrap_err();
+    let failed = fail_read(url).await;
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
     assert_eq!(count.load(Ordering::SeqCst), 3);
 }
@@ -227,11 +216,7 @@ async fn rate_limit_wait_follows_server_clock() {
          x-ratelimit-reset: 1782000090\r\ndate: Sun, 21 Jun 2026 00:00:00 GMT\r\n\r\n{}",
     )
     .await;
-    let limited = GitHubReader::new(&build_settings(url))
-        .unwrap()
-        .repository(&build_shop_name())
-        .await
-        .unwrap_err();
+    let limited = fail_read(url).await;
     assert!(
         matches!(limited, Error::RateLimited { retry_after } if retry_after.as_secs() == 90),
         "{limited}"
@@ -248,12 +233,7 @@ async fn redirect_to_other_host_is_refused() {
          connection: close\r\n\r\n"
     );
     let (url, _) = start_counting_server(answer.leak()).await;
-    let refused = GitHubWriter::new(&build_settings(url))
-        .unwrap()
-        .comments()
-        .comment(&build_shop_name(), 7, "x")
-        .await
-        .unwrap_err();
+    let refused = fail_write(url).await;
     assert!(matches!(refused, Error::Moved { .. }), "{refused}");
     assert_eq!(reached.load(Ordering::SeqCst), 0);
 }
@@ -264,11 +244,7 @@ async fn redirect_loop_ends_with_error() {
         "HTTP/1.1 301 Moved Permanently\r\nlocation: /repositories/7\r\ncontent-length: 0\r\nconnection: close\r\n\r\n",
     )
     .await;
-    let refused = GitHubReader::new(&build_settings(url))
-        .unwrap()
-        .repository(&build_shop_name())
-        .await
-        .unwrap_err();
+    let refused = fail_read(url).await;
     assert!(matches!(refused, Error::Moved { .. }), "{refused}");
     assert!(count.load(Ordering::SeqCst) < 5);
 }
@@ -297,11 +273,7 @@ async fn non_json_answer_counts_as_outage() {
     let (url, count) =
         start_counting_server("HTTP/1.1 200 OK\r\ncontent-length: 9\r\nconnection: close\r\n\r\n<private>")
             .await;
-    let failed = GitHubReader::new(&build_settings(url))
-        .unwrap()
-        .repository(&build_shop_name())
-        .await
-        .unwrap_err();
+    let failed = fail_read(url).await;
     assert!(matches!(failed, Error::Unavailable { .. }), "{failed}");
     assert_eq!(count.load(Ordering::SeqCst), 3);
     assert!(!format!("{failed:?}").contains("private"));

@@ -2,9 +2,11 @@
 
 use std::{collections::BTreeSet, future::Future, pin::Pin};
 
-use domain::{CommitId, RepositoryName, TicketKey, Timestamp};
-use github::{Error, GitHubReader, GitHubWriter, IssueListState, Settings};
+use domain::{CommitId, TicketKey, Timestamp};
+use github::{Error, GitHubReader, GitHubWriter, IssueListState};
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github as stand_in};
+
+use crate::against_github::{as_app, build_shop_name};
 
 // Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 8] = [
@@ -88,22 +90,8 @@ calls! {
     "check run": |hub| hub.writer.checks().find_check_run(&build_shop_name(), &hub.head);
 }
 
-fn build_shop_name() -> RepositoryName {
-    RepositoryName::new("acme", "shop").unwrap()
-}
-
 fn build_ticket() -> TicketKey {
     TicketKey::jira("ENG-1").unwrap()
-}
-
-fn as_app(hub: &FakeGitHub, id: u64) -> Settings {
-    Settings {
-        api_url: hub.api_url(),
-        git_url: hub.git_url(),
-        app_id: Some(id),
-        private_key: Some(stand_in::APP_PRIVATE_KEY.into()),
-        ..Settings::default()
-    }
 }
 
 async fn start_hub() -> Hub {
