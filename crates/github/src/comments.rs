@@ -58,21 +58,12 @@ impl CommentReader {
         repository: &RepositoryName,
         since: Timestamp,
     ) -> Result<(Vec<(u64, GitHubComment)>, bool), Error> {
-        let mut comments = Vec::new();
-        for page in 1..=MAX_PAGES {
-            let query = format!("since={since}&sort=updated&direction=asc&per_page={PAGE}&page={page}");
-            let found: Vec<WireGitHubComment> = self
-                .clients
-                .of(repository)?
-                .get_again(repository, AccessKind::Look, &format!("/issues/comments?{query}"))
-                .await?;
-            let is_last = found.len() < PAGE;
-            comments.extend(found.into_iter().filter_map(WireGitHubComment::into_numbered));
-            if is_last {
-                return Ok((comments, true));
-            }
-        }
-        Ok((comments, false))
+        let client = self.clients.of(repository)?;
+        let path = format!("/issues/comments?since={since}&sort=updated&direction=asc");
+        let found: Vec<WireGitHubComment> = client.list_again(repository, &path, MAX_PAGES).await?;
+        let is_complete = found.len() < MAX_PAGES * PAGE;
+        let comments = found.into_iter().filter_map(WireGitHubComment::into_numbered);
+        Ok((comments.collect(), is_complete))
     }
 }
 

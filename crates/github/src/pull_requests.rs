@@ -67,22 +67,14 @@ impl PullRequestReader {
         repository: &RepositoryName,
         ticket: &TicketKey,
     ) -> Result<Vec<PullRequest>, Error> {
-        let mut matches = Vec::new();
-        for page in 1..=MAX_PULL_REQUEST_PAGES {
-            let path = format!("/pulls?state=open&per_page={PAGE}&page={page}");
-            let found: Vec<WirePullRequest> = self
-                .clients
-                .of(repository)?
-                .get_again(repository, AccessKind::Look, &path)
-                .await?;
-            let last = found.len() < PAGE;
-            let found = found.into_iter().map(PullRequest::from);
-            matches.extend(found.filter(|candidate| candidate.mentions(repository, ticket)));
-            if last {
-                break;
-            }
-        }
-        Ok(matches)
+        let client = self.clients.of(repository)?;
+        let found: Vec<WirePullRequest> = client
+            .list_again(repository, "/pulls?state=open", MAX_PULL_REQUEST_PAGES)
+            .await?;
+        let found = found.into_iter().map(PullRequest::from);
+        Ok(found
+            .filter(|candidate| candidate.mentions(repository, ticket))
+            .collect())
     }
 
     /// Lists closed pull requests, merged or not, that changed at or after `since`; at most the 500 latest,
@@ -192,17 +184,9 @@ impl PullRequestReader {
         number: u64,
     ) -> Result<Vec<CommitId>, Error> {
         let client = self.clients.of(repository)?;
-        let mut commits = Vec::new();
-        for page in 1..=MAX_COMMIT_PAGES {
-            let path = format!("/pulls/{number}/commits?per_page={PAGE}&page={page}");
-            let found: Vec<WireCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
-            let is_last = found.len() < PAGE;
-            commits.extend(found.into_iter().map(|commit| commit.sha));
-            if is_last {
-                break;
-            }
-        }
-        Ok(commits)
+        let path = format!("/pulls/{number}/commits");
+        let found: Vec<WireCommit> = client.list_again(repository, &path, MAX_COMMIT_PAGES).await?;
+        Ok(found.into_iter().map(|commit| commit.sha).collect())
     }
 }
 

@@ -109,17 +109,12 @@ impl ReviewReader {
         number: u64,
     ) -> Result<Vec<ReviewRequest>, Error> {
         let client = self.clients.of(repository)?;
-        let mut requests = Vec::new();
-        for page in 1..=MAX_EVENT_PAGES {
-            let path = format!("/issues/{number}/events?per_page={PAGE}&page={page}");
-            let found: Vec<WireIssueEvent> = client.get_again(repository, AccessKind::Look, &path).await?;
-            let is_last = found.len() < PAGE;
-            requests.extend(found.into_iter().filter_map(WireIssueEvent::into_request));
-            if is_last {
-                break;
-            }
-        }
-        Ok(requests)
+        let path = format!("/issues/{number}/events");
+        let found: Vec<WireIssueEvent> = client.list_again(repository, &path, MAX_EVENT_PAGES).await?;
+        Ok(found
+            .into_iter()
+            .filter_map(WireIssueEvent::into_request)
+            .collect())
     }
 
     /// Lists the submitted reviews of a pull request, oldest first, with their comments on lines; the first

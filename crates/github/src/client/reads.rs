@@ -1,5 +1,5 @@
-//! Reads with a second part: the cached answer that GitHub confirms by its `ETag`, and the text, such as a log,
-//! that it redirects to.
+//! Reads with several parts: the pages of a list, the cached answer that GitHub confirms by its `ETag`, and the text,
+//! such as a log, that it redirects to.
 
 use domain::RepositoryName;
 use parking_lot::MutexGuard;
@@ -15,6 +15,9 @@ use crate::{
     transport::{self, GitHubAnswer},
 };
 
+// GitHub's maximum number of entries per page.
+const PAGE: usize = 100;
+
 impl GitHubClient {
     /// Reads a path below the repository's address with the cache of `ETag`s. An unchanged answer comes from
     /// memory and costs nothing of the rate limit.
@@ -26,6 +29,27 @@ impl GitHubClient {
     ) -> Result<T, Error> {
         self.exchange_parsed(repository, access, path, RequestKind::GetAgain)
             .await
+    }
+
+    /// Reads the pages of a list for a reader with the cache of `ETag`s, at most `most` of them.
+    pub(crate) async fn list_again<T: DeserializeOwned>(
+        &self,
+        repository: &RepositoryName,
+        path: &str,
+        most: usize,
+    ) -> Result<Vec<T>, Error> {
+        let sign = if path.contains('?') { '&' } else { '?' };
+        let mut entries = Vec::new();
+        for page in 1..=most {
+            let path = format!("{path}{sign}per_page={PAGE}&page={page}");
+            let found: Vec<T> = self.get_again(repository, AccessKind::Look, &path).await?;
+            let is_last = found.len() < PAGE;
+            entries.extend(found);
+            if is_last {
+                break;
+            }
+        }
+        Ok(entries)
     }
 
     /// Reads a path with the cached `ETag`. The cached body is used only after a 304 for this caller.
