@@ -102,23 +102,17 @@ impl CommentWriter {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<GitHubComment>, Error> {
-        let us = self.clients.of(repository)?.our_login().await?;
-        let our_app = self.clients.of(repository)?.app_id();
-        let mut comments = Vec::new();
-        for page in 1..=MAX_COMMENT_PAGES {
-            let path = format!("/issues/{number}/comments?per_page={PAGE}&page={page}");
-            let found: Vec<WireGitHubComment> = self
-                .clients
-                .of(repository)?
-                .get(repository, AccessKind::Write, &path)
-                .await?;
-            let last = found.len() < PAGE;
-            comments.extend(found.into_iter().map(|wire| wire.into_comment(&us, our_app)));
-            if last {
-                break;
-            }
-        }
-        Ok(comments)
+        let client = self.clients.of(repository)?;
+        let us = client.our_login().await?;
+        let our_app = client.app_id();
+        let path = format!("/issues/{number}/comments");
+        let found: Vec<WireGitHubComment> = client
+            .list(repository, AccessKind::Write, &path, MAX_COMMENT_PAGES)
+            .await?;
+        Ok(found
+            .into_iter()
+            .map(|wire| wire.into_comment(&us, our_app))
+            .collect())
     }
 
     /// Replaces the text of a comment.

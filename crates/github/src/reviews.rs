@@ -181,17 +181,9 @@ async fn changed_files(
     repository: &RepositoryName,
     number: u64,
 ) -> Result<Vec<PullRequestFile>, Error> {
-    let mut files = Vec::new();
-    for page in 1..=MAX_FILE_PAGES {
-        let path = format!("/pulls/{number}/files?per_page={PAGE}&page={page}");
-        let found: Vec<WireFile> = client.get(repository, access, &path).await?;
-        let is_last = found.len() < PAGE;
-        files.extend(found.into_iter().map(PullRequestFile::from));
-        if is_last {
-            break;
-        }
-    }
-    Ok(files)
+    let path = format!("/pulls/{number}/files");
+    let found: Vec<WireFile> = client.list(repository, access, &path, MAX_FILE_PAGES).await?;
+    Ok(found.into_iter().map(PullRequestFile::from).collect())
 }
 
 /// Writer of reviews, their threads and requests; cheap to clone.

@@ -31,6 +31,18 @@ impl GitHubClient {
             .await
     }
 
+    /// Reads the pages of a list below the repository's address, at most `most` of them.
+    pub(crate) async fn list<T: DeserializeOwned>(
+        &self,
+        repository: &RepositoryName,
+        access: AccessKind,
+        path: &str,
+        most: usize,
+    ) -> Result<Vec<T>, Error> {
+        self.list_pages((repository, access), path, most, RequestKind::Get(None))
+            .await
+    }
+
     /// Reads the pages of a list for a reader with the cache of `ETag`s, at most `most` of them.
     pub(crate) async fn list_again<T: DeserializeOwned>(
         &self,
@@ -38,11 +50,22 @@ impl GitHubClient {
         path: &str,
         most: usize,
     ) -> Result<Vec<T>, Error> {
+        self.list_pages((repository, AccessKind::Look), path, most, RequestKind::GetAgain)
+            .await
+    }
+
+    async fn list_pages<T: DeserializeOwned>(
+        &self,
+        (repository, access): (&RepositoryName, AccessKind),
+        path: &str,
+        most: usize,
+        kind: RequestKind<'_>,
+    ) -> Result<Vec<T>, Error> {
         let sign = if path.contains('?') { '&' } else { '?' };
         let mut entries = Vec::new();
         for page in 1..=most {
             let path = format!("{path}{sign}per_page={PAGE}&page={page}");
-            let found: Vec<T> = self.get_again(repository, AccessKind::Look, &path).await?;
+            let found: Vec<T> = self.exchange_parsed(repository, access, &path, kind).await?;
             let is_last = found.len() < PAGE;
             entries.extend(found);
             if is_last {
