@@ -15,6 +15,7 @@ use crate::{
     branch_rules::{fetch_branch_rules, none_if_hidden},
     client::{GitHubClient, GitHubClients, percent_encode},
     permissions::AccessKind,
+    reviews::MAX_REVIEW_PAGES,
     wire::{WireDistance, WireOpenHeads, WirePullRequest, WireQueueData, WireReview, WireVerifiedCommit},
 };
 
@@ -56,7 +57,7 @@ pub struct HealthReader {
 }
 
 impl HealthReader {
-    /// Reads a snapshot: 7 requests for a pull request with at most 100 checks, 4 more where the base branch is protected
+    /// Reads a snapshot: 7 requests for a pull request with at most 100 checks and 100 reviews, 4 more where the base branch is protected
     /// and requires current heads, signatures or threads. An unchanged answer costs nothing of the rate limit. A part that our
     /// account cannot read counts as not required.
     ///
@@ -223,8 +224,8 @@ async fn fetch_reviews(
     repository: &RepositoryName,
     pull: &PullRequest,
 ) -> Result<ReviewState, Error> {
-    let path = format!("/pulls/{}/reviews?per_page={PAGE}", pull.number);
-    let reviews: Vec<WireReview> = client.get_again(repository, AccessKind::Look, &path).await?;
+    let path = format!("/pulls/{}/reviews", pull.number);
+    let reviews: Vec<WireReview> = client.list_again(repository, &path, MAX_REVIEW_PAGES).await?;
     let reviews: Vec<_> = reviews
         .into_iter()
         .filter_map(|review| review.into_review(&[]))

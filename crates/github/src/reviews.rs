@@ -15,6 +15,8 @@ use crate::{
 // GitHub's maximum number of entries per page.
 const PAGE: usize = 100;
 const MAX_FILE_PAGES: usize = 3;
+// Every reply in a thread is a review of its own.
+pub(crate) const MAX_REVIEW_PAGES: usize = 10;
 const MAX_EVENT_PAGES: usize = 10;
 
 // The first 100 threads of reviews, each with its first comment.
@@ -118,7 +120,7 @@ impl ReviewReader {
     }
 
     /// Lists the submitted reviews of a pull request, oldest first, with their comments on lines; the first
-    /// 100 of each.
+    /// 1,000 of each.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
@@ -128,16 +130,16 @@ impl ReviewReader {
         number: u64,
     ) -> Result<Vec<PullRequestReview>, Error> {
         let client = self.clients.of(repository)?;
-        let path = |what: &str| format!("/pulls/{number}/{what}?per_page={PAGE}");
+        let path = |what: &str| format!("/pulls/{number}/{what}");
         let reviews: Vec<WireReview> = client
-            .get_again(repository, AccessKind::Look, &path("reviews"))
+            .list_again(repository, &path("reviews"), MAX_REVIEW_PAGES)
             .await?;
         // Comments on lines belong to reviews, so the second request is needless without one.
         if reviews.is_empty() {
             return Ok(Vec::new());
         }
         let comments: Vec<WireLineComment> = client
-            .get_again(repository, AccessKind::Look, &path("comments"))
+            .list_again(repository, &path("comments"), MAX_REVIEW_PAGES)
             .await?;
         Ok(reviews
             .into_iter()
@@ -236,7 +238,7 @@ impl ReviewWriter {
         Ok(made.id)
     }
 
-    /// Lists the first 100 submitted reviews of a pull request, oldest first, without their comments.
+    /// Lists the first 1,000 submitted reviews of a pull request, oldest first, without their comments.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
@@ -245,9 +247,11 @@ impl ReviewWriter {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<PullRequestReview>, Error> {
-        let path = format!("/pulls/{number}/reviews?per_page={PAGE}");
+        let path = format!("/pulls/{number}/reviews");
         let client = self.clients.of(repository)?;
-        let found: Vec<WireReview> = client.get(repository, AccessKind::Write, &path).await?;
+        let found: Vec<WireReview> = client
+            .list(repository, AccessKind::Write, &path, MAX_REVIEW_PAGES)
+            .await?;
         Ok(found
             .into_iter()
             .filter_map(|review| review.into_review(&[]))
@@ -270,7 +274,7 @@ impl ReviewWriter {
         client.send(repository, GitHubMethod::Post, &path, &body).await
     }
 
-    /// Lists the first 100 comments on lines of a pull request.
+    /// Lists the first 1,000 comments on lines of a pull request.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
@@ -279,9 +283,11 @@ impl ReviewWriter {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Vec<ReviewLineComment>, Error> {
-        let path = format!("/pulls/{number}/comments?per_page={PAGE}");
+        let path = format!("/pulls/{number}/comments");
         let client = self.clients.of(repository)?;
-        let found: Vec<WireLineComment> = client.get(repository, AccessKind::Write, &path).await?;
+        let found: Vec<WireLineComment> = client
+            .list(repository, AccessKind::Write, &path, MAX_REVIEW_PAGES)
+            .await?;
         Ok(found.into_iter().map(ReviewLineComment::from).collect())
     }
 

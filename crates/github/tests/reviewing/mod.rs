@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use domain::Timestamp;
-use github::{Error, NewComment, NewReview, parse_run_id};
+use github::{Error, NewComment, NewReview, SnapshotScope, parse_run_id};
 use testkit::{
     github::{BranchRuleset, READER_LOGIN, RunConclusion, WRITER_LOGIN},
     poll_until,
@@ -305,4 +305,35 @@ async fn accounts_have_logins_and_payloads_are_readable() {
         .await
         .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+}
+
+/// A long conversation has more reviews than one page, because each reply is one.
+#[tokio::test]
+async fn reviews_beyond_first_page_count() {
+    let hub = start_hub().await;
+    let made = hub.draft("feat/x").await;
+    let review = |by: &str, state: &str| {
+        let judged = (state, "Hm.");
+        hub.hub
+            .review_lines("acme/shop", made.number, by, judged, &[("a.txt", 1, "Why?")])
+            .unwrap();
+    };
+    for _ in 0..100 {
+        review("mia", "commented");
+    }
+    review("rita", "changes_requested");
+    let shop = build_shop_name();
+    let read = hub.reader.reviews().reviews(&shop, made.number).await.unwrap();
+    assert_eq!(read.len(), 101);
+    assert_eq!((read[100].author.as_str(), read[100].comments.len()), ("rita", 1));
+    let writer = hub.writer.reviews();
+    assert_eq!(writer.reviews(&shop, made.number).await.unwrap().len(), 101);
+    assert_eq!(writer.line_comments(&shop, made.number).await.unwrap().len(), 101);
+    let health = hub.reader.health();
+    let snapshot = health
+        .snapshot(&shop, made.number, SnapshotScope::default())
+        .await
+        .unwrap();
+    assert_eq!(snapshot.reviews.change_requests, ["rita"]);
+    hub.assert_clean();
 }
