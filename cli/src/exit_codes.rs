@@ -14,3 +14,14 @@ pub(crate) const EXIT_INTERRUPTED: u8 = 130;
 /// All codes, for `--help`.
 pub(crate) const EXIT_CODES: &str = "Exit codes: 0 done, 1 failed, 2 wrong arguments, 3 the run waits for a person, 4 no token or a \
                                      refused one, 64 wrong setting or no --yes, 130 interrupted.";
+
+/// Code of a command that did all of its work (`is_good`), or failed at a part of it.
+#[cfg(feature = "local")]
+pub(crate) fn derive_exit_code(is_good: bool) -> std::process::ExitCode {
+    use std::process::ExitCode;
+    if is_good {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    }
+}

@@ -98,16 +98,18 @@ pub(super) struct TokenArguments {
 
 fn parse_bearer_name(text: &str) -> Result<String, String> {
     let is_legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    match !text.is_empty() && text.bytes().all(is_legal) {
-        true => Ok(text.to_owned()),
-        false => Err("must be lower-case letters and digits".to_owned()),
+    if !text.is_empty() && text.bytes().all(is_legal) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be lower-case letters and digits".to_owned())
     }
 }
 
 fn parse_role(text: &str) -> Result<String, String> {
-    match ["viewer", "operator", "admin"].contains(&text) {
-        true => Ok(text.to_owned()),
-        false => Err("must be viewer, operator or admin".to_owned()),
+    if ["viewer", "operator", "admin"].contains(&text) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be viewer, operator or admin".to_owned())
     }
 }
 

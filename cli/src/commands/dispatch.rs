@@ -272,18 +272,20 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let is_json = asked.output != OutputFormat::Text;
     if asked.dry_run {
         let planned = client.jobs().plan(&wanted).await?;
-        match is_json {
-            true => print_json(&planned)?,
-            false => print_result(&render_planned_job(&planned)),
+        if is_json {
+            print_json(&planned)?
+        } else {
+            print_result(&render_planned_job(&planned))
         }
         return Ok(ExitCode::SUCCESS);
     }
     let accepted = match client.jobs().start(&wanted, asked.key.as_deref()).await? {
         JobStarted::Accepted(accepted) => accepted,
         JobStarted::Needless(result) => {
-            match is_json {
-                true => print_json(&result)?,
-                false => print_result(result.message.as_deref().unwrap_or_default()),
+            if is_json {
+                print_json(&result)?
+            } else {
+                print_result(result.message.as_deref().unwrap_or_default())
             }
             return Ok(ExitCode::SUCCESS);
         }

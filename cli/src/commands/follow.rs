@@ -83,9 +83,10 @@ pub(super) async fn run_follow(asked: FollowArguments) -> anyhow::Result<ExitCod
     if output == OutputFormat::Text {
         print_result(&format!("run {run}"));
     }
-    let until = match asked.exit_status {
-        true => FollowLimit::Person,
-        false => FollowLimit::End,
+    let until = if asked.exit_status {
+        FollowLimit::Person
+    } else {
+        FollowLimit::End
     };
     Ok(choose_exit_code(
         &print_live_run(&client, &run, output, until).await?,
@@ -93,9 +94,10 @@ pub(super) async fn run_follow(asked: FollowArguments) -> anyhow::Result<ExitCod
 }
 
 pub(super) async fn run_journal(asked: JournalArguments) -> anyhow::Result<ExitCode> {
-    let output = match asked.json {
-        true => OutputFormat::Jsonl,
-        false => asked.output,
+    let output = if asked.json {
+        OutputFormat::Jsonl
+    } else {
+        asked.output
     };
     if asked.follow && output == OutputFormat::Json {
         print_error("journeyman: -o json has to wait for an end: use -o jsonl with --follow");

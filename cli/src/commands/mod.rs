@@ -206,9 +206,10 @@ fn print_long(lines: impl IntoIterator<Item = impl AsRef<str>>, paging: PagerOpt
 
 /// Prints a list: one JSON element per line, or all as one array.
 fn print_list<T: serde::Serialize>(list: &[T], is_one: bool) -> anyhow::Result<()> {
-    match is_one {
-        true => print_json(&list),
-        false => list.iter().try_for_each(print_json),
+    if is_one {
+        print_json(&list)
+    } else {
+        list.iter().try_for_each(print_json)
     }
 }
 

@@ -105,9 +105,10 @@ pub(super) async fn list_pending(asked: PendingArguments) -> anyhow::Result<Exit
             .filter(|end| end.is_due)
             .flat_map(render_credential_lines),
     );
-    match lines.is_empty() {
-        true => print_result("nothing waits for a person"),
-        false => lines.iter().for_each(|line| print_result(line)),
+    if lines.is_empty() {
+        print_result("nothing waits for a person")
+    } else {
+        lines.iter().for_each(|line| print_result(line))
     }
     Ok(ExitCode::SUCCESS)
 }

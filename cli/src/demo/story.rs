@@ -46,9 +46,10 @@ impl DemoStory {
             vendors,
             client,
             checkout: folder.join("ci"),
-            patience: match is_scripted {
-                true => SCRIPTED_PATIENCE,
-                false => MODEL_PATIENCE,
+            patience: if is_scripted {
+                SCRIPTED_PATIENCE
+            } else {
+                MODEL_PATIENCE
             },
             start: read_wall_clock(),
             print,

@@ -97,9 +97,12 @@ async fn read_support(
     Ok(match (rules.includes(BaseCondition::SignedCommits), has_key) {
         (false, _) => SigningSupport::NotRequired,
         (true, true) => SigningSupport::ByKey,
-        (true, false) => match writer.commits().are_signed_by_github(repository).await? {
-            true => SigningSupport::ByGitHub,
-            false => SigningSupport::Missing,
-        },
+        (true, false) => {
+            if writer.commits().are_signed_by_github(repository).await? {
+                SigningSupport::ByGitHub
+            } else {
+                SigningSupport::Missing
+            }
+        }
     })
 }

@@ -153,13 +153,14 @@ impl EmbeddedConsole {
     /// Address of the console and the form of its login.
     pub(super) fn announcement(&self, data: &Path) -> String {
         let token = data.join("api.json");
-        match self.takes_tokens {
-            true => format!(
+        if self.takes_tokens {
+            format!(
                 "console at http://{}, log in with the token in {}",
                 self.address,
                 token.display()
-            ),
-            false => format!("console at http://{}, log in with your account", self.address),
+            )
+        } else {
+            format!("console at http://{}, log in with your account", self.address)
         }
     }
 

@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::{find_settings_file, print_error, print_json};
-use crate::{access, args::ApiArguments};
+use crate::{access, args::ApiArguments, exit_codes::derive_exit_code};
 
 /// Open a pull request from a local branch, link it to a Jira issue and move the issue to code review
 #[derive(Debug, Clone, Args)]
@@ -74,10 +74,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         PullRequestResult::Answered(answer) => complete_answer(answer, started),
     };
     print_json(&answer)?;
-    Ok(match answer.status {
-        CallStatus::Success => ExitCode::SUCCESS,
-        CallStatus::Failed => ExitCode::FAILURE,
-    })
+    Ok(derive_exit_code(answer.status == CallStatus::Success))
 }
 
 /// Request that names a repository on GitHub instead of a folder.
@@ -111,10 +108,7 @@ async fn ask_services(mut request: Value, asked: &Arguments) -> anyhow::Result<E
     };
     print_json(&answer)?;
     let is_good = answer["status"] == "success" || answer["dry_run"] == true;
-    Ok(match is_good {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(derive_exit_code(is_good))
 }
 
 async fn await_answer(client: &Client, mut call: PullRequestCallView) -> anyhow::Result<Value> {

@@ -8,9 +8,10 @@ use bootstrap::rules::RulesBook;
 /// Texts of the rules files of a folder by name; empty for a missing folder.
 pub(super) fn read_rules_files(folder: &Path) -> anyhow::Result<Vec<(String, String)>> {
     let place = || format!("cannot read the rules in {}", folder.display());
-    match folder.try_exists().with_context(place)? {
-        true => RulesBook::read_texts(folder).with_context(place),
-        false => Ok(Vec::new()),
+    if folder.try_exists().with_context(place)? {
+        RulesBook::read_texts(folder).with_context(place)
+    } else {
+        Ok(Vec::new())
     }
 }
 

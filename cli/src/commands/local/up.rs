@@ -154,9 +154,10 @@ impl StartSections {
         ];
         let on = off.iter().filter(|(_, _, is_off)| !is_off);
         let hooks: Vec<String> = on.map(|(name, ..)| format!("/webhooks/{name}")).collect();
-        let hooks = match hooks.is_empty() {
-            true => String::new(),
-            false => format!("{url}{}, ", hooks.join(" and ")),
+        let hooks = if hooks.is_empty() {
+            String::new()
+        } else {
+            format!("{url}{}, ", hooks.join(" and "))
         };
         let mut lines = vec![format!("ready: {hooks}API at {url}/v1")];
         let off = off.iter().filter(|(_, _, is_off)| *is_off);

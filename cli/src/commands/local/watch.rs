@@ -21,7 +21,7 @@ use ingest::{CommandRounds, DryRound, IngestMode};
 use tokio_util::sync::CancellationToken;
 
 use super::{EXIT_INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_result};
-use crate::{access::ApiAccess, timeline};
+use crate::{access::ApiAccess, exit_codes::derive_exit_code, timeline};
 
 // Error of a journal that ends before its watch.
 const JOURNAL_ENDED: &str = "the live journal ended";
@@ -97,10 +97,7 @@ fn print_dry_round(round: &DryRound) -> ExitCode {
     for problem in &round.problems {
         print_error(&format!("journeyman: {problem}"));
     }
-    match round.problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    }
+    derive_exit_code(round.problems.is_empty())
 }
 
 fn describe_trigger(trigger: &Trigger) -> String {

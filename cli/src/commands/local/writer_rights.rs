@@ -78,9 +78,10 @@ async fn compare_rights(
     let names = missing.iter().map(ToString::to_string).collect();
     let account = writer.whoami().await?;
     let lacks_itself = !find_missing_permissions(&missing, &account.permissions).is_empty();
-    Ok(match account.is_app && lacks_itself {
-        true => WriterRights::MissingInApp(names),
-        false => WriterRights::Missing(names),
+    Ok(if account.is_app && lacks_itself {
+        WriterRights::MissingInApp(names)
+    } else {
+        WriterRights::Missing(names)
     })
 }
 

@@ -216,9 +216,10 @@ fn judge_token_expiry(end: Timestamp, now: Timestamp, remedy: Remedy) -> DoctorF
     }
     let days = end.since(now).as_secs() / 86_400;
     let detail = format!("it ends on {day}, in {days} days");
-    match days < CredentialEnd::SOON_DAYS {
-        true => DoctorFinding::Warn(format!("{detail} {remedy}")),
-        false => DoctorFinding::Ok(detail),
+    if days < CredentialEnd::SOON_DAYS {
+        DoctorFinding::Warn(format!("{detail} {remedy}"))
+    } else {
+        DoctorFinding::Ok(detail)
     }
 }
 
@@ -373,9 +374,10 @@ fn judge_app_events(subscribed: &[String]) -> DoctorFinding {
     if !in_vain.is_empty() {
         problems.push(format!("subscribed in vain to {}", in_vain.join(", ")));
     }
-    match problems.is_empty() {
-        true => DoctorFinding::Ok(format!("subscribed to all {}", app::EVENTS.len())),
-        false => DoctorFinding::Warn(format!("{} {}", problems.join("; "), Remedy::ReaderApp)),
+    if problems.is_empty() {
+        DoctorFinding::Ok(format!("subscribed to all {}", app::EVENTS.len()))
+    } else {
+        DoctorFinding::Warn(format!("{} {}", problems.join("; "), Remedy::ReaderApp))
     }
 }
 
@@ -518,9 +520,10 @@ fn summarize_jira_account(
         .map(String::as_str)
         .collect();
     let finding = if !all.is_empty() {
-        let remedy = match found.problems.is_empty() {
-            true => Remedy::Rules,
-            false => Remedy::JiraAccounts,
+        let remedy = if found.problems.is_empty() {
+            Remedy::Rules
+        } else {
+            Remedy::JiraAccounts
         };
         DoctorFinding::Failed(format!("{name}: {}", all.join("; ")), remedy)
     } else if projects.is_empty() {

@@ -36,7 +36,7 @@ use remedy::Remedy;
 pub(super) use requesters::{EVERYBODY, GroupState, inspect_group, list_groups};
 
 use super::{commit_signing::SigningSections, find_settings_file, print_result};
-use crate::{args::SettingsArguments, local};
+use crate::{args::SettingsArguments, exit_codes::derive_exit_code, local};
 
 /// Check versions, connections, credentials, rules files and tools
 #[derive(Debug, Args)]
@@ -194,11 +194,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         check_pools(&mut findings, file).await;
     }
     print_result(&format!("{} failed", findings.failed));
-    Ok(if findings.failed == 0 {
-        ExitCode::SUCCESS
-    } else {
-        ExitCode::FAILURE
-    })
+    Ok(derive_exit_code(findings.failed == 0))
 }
 
 fn report_settings_file(file: Option<&Path>) -> DoctorFinding {
@@ -219,9 +215,10 @@ fn check_programs(findings: &mut DoctorReport, one_machine: bool) {
             ),
         },
     );
-    let own = match one_machine {
-        true => check_own_programs(bootstrap::own_program),
-        false => DoctorFinding::Skipped("those of executor and reporter are with them".to_owned()),
+    let own = if one_machine {
+        check_own_programs(bootstrap::own_program)
+    } else {
+        DoctorFinding::Skipped("those of executor and reporter are with them".to_owned())
     };
     findings.add("own programs", own);
     findings.add("nats-server", report_server_version(servers::nats_version(None)));
@@ -245,12 +242,13 @@ fn check_own_programs(find: impl Fn(&str) -> Option<PathBuf>) -> DoctorFinding {
         .into_iter()
         .filter(|name| find(name).is_none())
         .collect();
-    match missing.is_empty() {
-        true => DoctorFinding::Ok(OWN_PROGRAMS.join(", ")),
-        false => DoctorFinding::Failed(
+    if missing.is_empty() {
+        DoctorFinding::Ok(OWN_PROGRAMS.join(", "))
+    } else {
+        DoctorFinding::Failed(
             format!("missing beside this program: {}", missing.join(", ")),
             Remedy::Install,
-        ),
+        )
     }
 }
 
@@ -444,9 +442,10 @@ async fn check_model(findings: &mut DoctorReport, file: Option<&Path>, environme
                 tried.model, tried.host, tried.credential
             )),
             Ok(Err(failure)) => {
-                let remedy = match failure.is_unavailable {
-                    true => Remedy::Network,
-                    false => Remedy::SetUpModel,
+                let remedy = if failure.is_unavailable {
+                    Remedy::Network
+                } else {
+                    Remedy::SetUpModel
                 };
                 DoctorFinding::Failed(failure.to_string(), remedy)
             }

@@ -41,9 +41,10 @@ impl ProjectRequirements {
         match listed {
             Ok(listed) if !listed.keys.is_empty() => {
                 let shown = &listed.keys[..listed.keys.len().min(MAX_LISTED)];
-                let more = match listed.has_more || shown.len() < listed.keys.len() {
-                    true => " and more",
-                    false => "",
+                let more = if listed.has_more || shown.len() < listed.keys.len() {
+                    " and more"
+                } else {
+                    ""
                 };
                 let meant = suggest_name(key, &listed.keys);
                 format!("{problem}; it sees {}{more}{meant}", shown.join(", "))

@@ -100,9 +100,10 @@ impl Remedy {
 
     /// Remedy when the server of a check gives no answer in time, which says nothing about its accounts.
     pub(super) fn of_silence(self) -> Self {
-        match matches!(self, Self::Nats | Self::Redis) {
-            true => self,
-            false => Self::Network,
+        if matches!(self, Self::Nats | Self::Redis) {
+            self
+        } else {
+            Self::Network
         }
     }
 

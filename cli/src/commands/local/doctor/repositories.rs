@@ -230,12 +230,13 @@ async fn inspect_project(
         .map_err(failed)?;
     let place = format!("{} ({}/{})", found.title, wanted.owner, wanted.number);
     let lacking = list_missing_fields(&found, rules);
-    match lacking.is_empty() {
-        true => Ok(format!("{place}, for {repository}")),
-        false => Err(AccountFailure::Refused(format!(
+    if lacking.is_empty() {
+        Ok(format!("{place}, for {repository}"))
+    } else {
+        Err(AccountFailure::Refused(format!(
             "{place} has no {}",
             lacking.join(", ")
-        ))),
+        )))
     }
 }
 

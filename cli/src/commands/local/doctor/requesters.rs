@@ -28,9 +28,10 @@ pub(in super::super) async fn inspect_group(reader: &JiraReader, group: &str) ->
         // Jira leaves out groups that the account may not see. The second search distinguishes a missing group
         // from hidden ones.
         let all = reader.find_groups("").await?;
-        return Ok(match all.names.is_empty() {
-            true => GroupState::Hidden,
-            false => GroupState::Missing(all),
+        return Ok(if all.names.is_empty() {
+            GroupState::Hidden
+        } else {
+            GroupState::Missing(all)
         });
     }
     match reader.has_members(group).await {
@@ -47,9 +48,10 @@ pub(in super::super) async fn inspect_group(reader: &JiraReader, group: &str) ->
 /// Names of the groups on a site, as part of a sentence.
 pub(in super::super) fn list_groups(found: &FoundGroups) -> String {
     let names = found.names.join(", ");
-    match found.has_more {
-        true => format!("{names} and more"),
-        false => names,
+    if found.has_more {
+        format!("{names} and more")
+    } else {
+        names
     }
 }
 

@@ -148,9 +148,10 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         &out,
         asked.output,
     )?;
-    Ok(match shutdown.is_cancelled() {
-        true => ExitCode::from(EXIT_INTERRUPTED),
-        false => ExitCode::SUCCESS,
+    Ok(if shutdown.is_cancelled() {
+        ExitCode::from(EXIT_INTERRUPTED)
+    } else {
+        ExitCode::SUCCESS
     })
 }
 

@@ -222,9 +222,10 @@ pub(super) async fn work_in_folder(
     at_once.run_until_cancelled(local.stop()).await.transpose()?;
     let attended = attended?;
     // A branch that cannot be checked out is still a result.
-    let checked_out = match asked.accept {
-        true => check_out_result(&folder, &attended, form),
-        false => Ok(()),
+    let checked_out = if asked.accept {
+        check_out_result(&folder, &attended, form)
+    } else {
+        Ok(())
     };
     let git = result::find_git_command(&folder.path());
     let frame = ResultFrame {

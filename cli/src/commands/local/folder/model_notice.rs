@@ -98,9 +98,10 @@ fn describe_limits(budgets: &PlannerBudgets) -> String {
         choose_limit(budget.minutes, most.minutes).map(|minutes| format!("{minutes} minutes")),
     ];
     let limits: Vec<String> = limits.into_iter().flatten().collect();
-    match limits.is_empty() {
-        true => "no setting limits a run".to_owned(),
-        false => format!("a run ends at {}", limits.join(" or ")),
+    if limits.is_empty() {
+        "no setting limits a run".to_owned()
+    } else {
+        format!("a run ends at {}", limits.join(" or "))
     }
 }
 
@@ -113,9 +114,10 @@ fn choose_limit(usual: u64, most: u64) -> Option<u64> {
 fn format_price(dollars: f64) -> String {
     let exact = dollars.to_string();
     let decimals = exact.split_once('.').map_or(0, |(_, decimals)| decimals.len());
-    match decimals < 2 {
-        true => format!("{dollars:.2}"),
-        false => exact,
+    if decimals < 2 {
+        format!("{dollars:.2}")
+    } else {
+        exact
     }
 }
 

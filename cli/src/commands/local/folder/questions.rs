@@ -69,9 +69,10 @@ async fn ask_questions(questions: &[TicketQuestion]) -> anyhow::Result<Option<Us
     let mut answers = Vec::new();
     for question in questions {
         print_lines(&render_question(question));
-        let wanted = match question.options.is_empty() {
-            true => "answer",
-            false => "answer, or the number of an option",
+        let wanted = if question.options.is_empty() {
+            "answer"
+        } else {
+            "answer, or the number of an option"
         };
         let Some(line) = ask_line(wanted).await? else {
             return Ok(None);

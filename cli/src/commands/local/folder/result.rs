@@ -151,9 +151,10 @@ pub(super) fn find_git_command(folder: &Path) -> String {
 
 /// `git`, with the folder when the user is elsewhere.
 fn name_git_command(folder: &Path, current: Option<&Path>) -> String {
-    match current.is_some_and(|current| current.starts_with(folder)) {
-        true => "git".to_owned(),
-        false => format!("git -C {}", quote_for_shell(&folder.display().to_string())),
+    if current.is_some_and(|current| current.starts_with(folder)) {
+        "git".to_owned()
+    } else {
+        format!("git -C {}", quote_for_shell(&folder.display().to_string()))
     }
 }
 

@@ -31,12 +31,13 @@ pub(super) fn explain_end(reason: &StopReason, switch: Option<&str>) -> Vec<Stri
 
 /// Lines about a question without an answer: the input of the terminal ended, or there is no terminal.
 pub(super) fn explain_open_question(question: &[String], has_input_ended: bool) -> Vec<String> {
-    let (reason, remedy) = match has_input_ended {
-        true => ("the input ended before the answer", "give the command again"),
-        false => (
+    let (reason, remedy) = if has_input_ended {
+        ("the input ended before the answer", "give the command again")
+    } else {
+        (
             "there is no terminal to answer at",
             "give the command at a terminal",
-        ),
+        )
     };
     let mut lines = vec![format!("the run asked a question, and {reason}")];
     lines.extend(question.iter().map(|line| format!("  {line}")));

@@ -145,9 +145,10 @@ pub(super) async fn plan_setup(
         form.print_note(&format!("to install it there, add {}", render_flags(&hint)));
         return Ok(given);
     }
-    let hosts = match given.hosts.is_empty() {
-        true => parse_allowed_hosts(&name_registry(&hint.registry))?.0,
-        false => given.hosts.clone(),
+    let hosts = if given.hosts.is_empty() {
+        parse_allowed_hosts(&name_registry(&hint.registry))?.0
+    } else {
+        given.hosts.clone()
     };
     let question = format!(
         "install it there with `{}`? The command may reach {} and no other host",
@@ -158,12 +159,13 @@ pub(super) async fn plan_setup(
             .collect::<Vec<_>>()
             .join(", ")
     );
-    match prompt::ask_confirmation(&question, true).await? {
-        true => Ok(FolderSetup {
+    if prompt::ask_confirmation(&question, true).await? {
+        Ok(FolderSetup {
             commands: hint.commands,
             hosts,
-        }),
-        false => Ok(given),
+        })
+    } else {
+        Ok(given)
     }
 }
 
@@ -172,9 +174,10 @@ fn find_proposal(repository: &BareRepository, head: &FolderHead) -> anyhow::Resu
     let (mut paths, mut texts) = (BTreeSet::new(), Vec::new());
     for folder in SETUP_FOLDERS {
         for name in repository.files_in(&head.commit, folder)? {
-            let path = match folder.is_empty() {
-                true => name,
-                false => format!("{folder}/{name}"),
+            let path = if folder.is_empty() {
+                name
+            } else {
+                format!("{folder}/{name}")
             };
             if is_setup_source(&path)
                 && let Some(bytes) = repository.read_file(&head.commit, &path)?
@@ -193,9 +196,10 @@ pub(super) fn render_flags(hint: &SetupHint) -> String {
     let mut flags: Vec<String> = commands
         .map(|command| format!("--setup {}", quote_for_shell(command)))
         .collect();
-    flags.push(match hint.registry.is_empty() {
-        true => "--allow HOST".to_owned(),
-        false => format!("--allow {}", name_registry(&hint.registry)),
+    flags.push(if hint.registry.is_empty() {
+        "--allow HOST".to_owned()
+    } else {
+        format!("--allow {}", name_registry(&hint.registry))
     });
     flags.join(" ")
 }

@@ -95,10 +95,10 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
         let done = match chosen {
             0 => {
                 let question = format!("Process {} and create a pull request?", ticket.short());
-                match ask_yes_no(shutdown, question).await? {
-                    true => return Ok(true),
-                    false => Ok(()),
+                if ask_yes_no(shutdown, question).await? {
+                    return Ok(true);
                 }
+                Ok(())
             }
             1 => print_preview(client, ticket).await,
             _ => {

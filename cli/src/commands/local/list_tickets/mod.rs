@@ -22,6 +22,7 @@ use super::{
 use crate::{
     access,
     args::{ApiArguments, OutputFormat, PagerOptions},
+    exit_codes::derive_exit_code,
 };
 
 /// List the tickets of the projects and repositories that the rules name, in any status
@@ -89,9 +90,10 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
 /// Lists the tickets of running services, and processes a chosen ticket there.
 async fn list_from_services(client: &Client, asked: &Arguments) -> anyhow::Result<ExitCode> {
     // Only the interactive mode changes the terminal, so only there an interruption must restore it.
-    let shutdown = match asked.interactive {
-        true => bootstrap::listen_for_signals()[0].clone(),
-        false => CancellationToken::new(),
+    let shutdown = if asked.interactive {
+        bootstrap::listen_for_signals()[0].clone()
+    } else {
+        CancellationToken::new()
     };
     match list_or_choose(client, asked, &shutdown).await? {
         MenuChoice::Ticket(ticket) => menu::process_in_services(client, &ticket, &shutdown).await,
@@ -112,10 +114,7 @@ async fn list_or_choose(
     };
     let listed = client.tickets().list(&query).await?;
     print_list_problems(&listed.problems);
-    let code = match listed.problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    };
+    let code = derive_exit_code(listed.problems.is_empty());
     if asked.interactive {
         return menu::run_menu(client, listed.tickets, code, shutdown).await;
     }

@@ -180,9 +180,10 @@ impl DeclaredSetup {
         if !self.hosts.is_empty() {
             text += &format!("  network: {}\n", serde_json::to_string(&self.hosts)?);
         }
-        Ok(match text.is_empty() {
-            true => text,
-            false => format!("executor:\n{text}"),
+        Ok(if text.is_empty() {
+            text
+        } else {
+            format!("executor:\n{text}")
         })
     }
 
@@ -335,9 +336,10 @@ fn render_step(step: &Value, script: &str) -> Result<String, &'static str> {
     }
     let script = script.trim();
     // A runner ends a script at its first failure.
-    let mut command = match script.contains('\n') {
-        true => format!("set -e\n{script}"),
-        false => script.to_owned(),
+    let mut command = if script.contains('\n') {
+        format!("set -e\n{script}")
+    } else {
+        script.to_owned()
     };
     let variables = step["env"].as_object();
     for (name, value) in variables.into_iter().flatten().rev() {

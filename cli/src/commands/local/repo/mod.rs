@@ -37,7 +37,7 @@ use super::{
     print_error, print_result,
     writer_rights::find_writer_rights,
 };
-use crate::args::SettingsArguments;
+use crate::{args::SettingsArguments, exit_codes::derive_exit_code};
 
 // Tickets in the preview.
 const SHOWN: usize = 10;
@@ -269,10 +269,7 @@ async fn preview_tickets(client: &Client) -> anyhow::Result<ExitCode> {
     for ticket in list_finished_tickets(client, room).await? {
         print_result(&describe_past_work(client, &ticket).await?);
     }
-    Ok(match listed.problems.is_empty() {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(derive_exit_code(listed.problems.is_empty()))
 }
 
 /// Finished tickets, so that the preview of a repository without open tickets has examples.

@@ -71,12 +71,11 @@ pub(super) async fn add_repositories(
     )?;
     check_together(&known, &new, &connections)?;
     for (path, text) in &new {
-        match asked.preview {
-            true => print_result(&format!("would write {}", path.display())),
-            false => {
-                create_rules_file(path, text)?;
-                print_result(&format!("rules    {}", path.display()));
-            }
+        if asked.preview {
+            print_result(&format!("would write {}", path.display()));
+        } else {
+            create_rules_file(path, text)?;
+            print_result(&format!("rules    {}", path.display()));
         }
     }
     collect_preview_rules(&selected.repositories, &known, &new, &connections)
@@ -141,9 +140,10 @@ impl SelectedRepositories {
                 left.push(format!("{count} {why}"));
             }
         }
-        let left = match left.is_empty() {
-            true => String::new(),
-            false => format!("; left out: {}", left.join(", ")),
+        let left = if left.is_empty() {
+            String::new()
+        } else {
+            format!("; left out: {}", left.join(", "))
         };
         format!(
             "found    {} of {org}{left}",

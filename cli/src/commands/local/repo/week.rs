@@ -10,6 +10,7 @@ use domain::{TicketKey, cause::format_error_chain};
 use futures::{StreamExt as _, stream};
 
 use super::super::{list_tickets::print_list_problems, print_result};
+use crate::exit_codes::derive_exit_code;
 
 const DAYS: u32 = 7;
 // Tickets that are tried, each with several requests to its tracker.
@@ -48,10 +49,7 @@ pub(super) async fn preview_week(client: &Client) -> anyhow::Result<ExitCode> {
     let has_failed = forecasts
         .iter()
         .any(|forecast| matches!(forecast, TicketForecast::Failed { .. }));
-    Ok(match listed.problems.is_empty() && !has_failed {
-        true => ExitCode::SUCCESS,
-        false => ExitCode::FAILURE,
-    })
+    Ok(derive_exit_code(listed.problems.is_empty() && !has_failed))
 }
 
 async fn forecast_ticket(client: &Client, ticket: &TicketLine) -> TicketForecast {

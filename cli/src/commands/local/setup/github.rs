@@ -72,9 +72,10 @@ impl GithubServer {
                 );
                 // GitHub Enterprise Cloud with data residency (ghe.com) serves the API on a subdomain, GitHub
                 // Enterprise Server below a path.
-                let api_url = match host.ends_with(".ghe.com") {
-                    true => format!("https://api.{host}"),
-                    false => format!("https://{host}/api/v3"),
+                let api_url = if host.ends_with(".ghe.com") {
+                    format!("https://api.{host}")
+                } else {
+                    format!("https://{host}/api/v3")
                 };
                 (api_url, git_url)
             }
@@ -106,9 +107,10 @@ pub(super) async fn set_up_github(asked: Arguments, store: &SetupStore) -> anyho
         }
     }
     let needs_org = !missing.is_empty() || asked.org.is_some();
-    let org = match needs_org {
-        true => Some(Box::pin(ask_org(asked.org, &server)).await?),
-        false => None,
+    let org = if needs_org {
+        Some(Box::pin(ask_org(asked.org, &server)).await?)
+    } else {
+        None
     };
     // The page is served until both Apps are installed, because its last state links to the installation.
     let _page = match (missing.as_slice(), &org) {
@@ -162,9 +164,10 @@ async fn ask_org(given: Option<String>, server: &GithubServer) -> anyhow::Result
 }
 
 fn check_org_name(answer: &str) -> Result<(), String> {
-    match registration::is_valid_owner(answer) {
-        true => Ok(()),
-        false => Err(format!("{answer:?} is not the name of an organization")),
+    if registration::is_valid_owner(answer) {
+        Ok(())
+    } else {
+        Err(format!("{answer:?} is not the name of an organization"))
     }
 }
 
@@ -223,9 +226,10 @@ impl AppRegistration<'_> {
     /// Registers the Apps one after the other in one browser page. Returns the page.
     async fn all(&self, roles: &[AppRole]) -> anyhow::Result<ManifestPage> {
         let mut page = ManifestPage::open().await?;
-        let mut typed = match self.opens {
-            true => None,
-            false => Some(prompt::read_typed_lines()),
+        let mut typed = if self.opens {
+            None
+        } else {
+            Some(prompt::read_typed_lines())
         };
         let mut waiting: Option<oneshot::Sender<()>> = None;
         let mut links = Vec::new();

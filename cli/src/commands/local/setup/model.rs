@@ -227,10 +227,12 @@ async fn ask_model(
 
 fn check_dialect(answer: &str) -> Result<(), String> {
     let known = planner::list_dialects();
-    match known.contains(&answer) {
-        true => Ok(()),
-        false if answer == BEDROCK => Err(planner::NO_BEDROCK.to_owned()),
-        false => Err(format!("{answer:?} is not one of {}", known.join(", "))),
+    if known.contains(&answer) {
+        Ok(())
+    } else if answer == BEDROCK {
+        Err(planner::NO_BEDROCK.to_owned())
+    } else {
+        Err(format!("{answer:?} is not one of {}", known.join(", ")))
     }
 }
 
@@ -250,9 +252,10 @@ fn check_address(answer: &str) -> Result<(), String> {
             "{answer:?} is not an address such as https://models.acme.example"
         ));
     }
-    match domain::is_readable_on_the_way(answer) {
-        true => Err("http:// sends the key unencrypted to another machine: use https://".to_owned()),
-        false => Ok(()),
+    if domain::is_readable_on_the_way(answer) {
+        Err("http:// sends the key unencrypted to another machine: use https://".to_owned())
+    } else {
+        Ok(())
     }
 }
 
@@ -290,18 +293,18 @@ async fn try_model(store: &SetupStore, chosen: &ModelChoice, is_other: bool) -> 
             set_variable(&mut environment, &format!("MODEL__{setting}"), value.to_owned());
         }
     }
-    let complete: CompleteModelSection = match is_other {
-        true => {
-            let copy = store.copy_without("model", &PROVIDER_KEYS)?;
-            settings::load_settings(Some(copy.path()), environment)?
-        }
-        false => settings::load_settings(store.existing(), environment)?,
+    let complete: CompleteModelSection = if is_other {
+        let copy = store.copy_without("model", &PROVIDER_KEYS)?;
+        settings::load_settings(Some(copy.path()), environment)?
+    } else {
+        settings::load_settings(store.existing(), environment)?
     };
     let tried = planner::try_configured_model(&complete.model).await;
     let result = tried.with_context(|| format!("{} does not answer", complete.model.name))?;
-    let roles = match is_other {
-        true => list_named_roles(&complete.model),
-        false => Vec::new(),
+    let roles = if is_other {
+        list_named_roles(&complete.model)
+    } else {
+        Vec::new()
     };
     Ok(TriedModel { result, roles })
 }

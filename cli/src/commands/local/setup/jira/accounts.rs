@@ -94,9 +94,10 @@ pub(super) async fn connect_account(
         && known.deployment == place.jira.dialect;
     // An unchanged account is tested, but not stored again.
     let mut is_new = !is_known || given.email.is_some() || given.token.is_some() || given.expires.is_some();
-    let mut settings = match is_new {
-        true => ask_account(role, known, place, given, &known.email).await?,
-        false => known.clone(),
+    let mut settings = if is_new {
+        ask_account(role, known, place, given, &known.email).await?
+    } else {
+        known.clone()
     };
     let can_ask_again = prompt::can_ask() && (given.token.is_none() || (is_cloud && given.email.is_none()));
     let identity = loop {
@@ -183,11 +184,12 @@ pub(super) fn check_email(answer: &str) -> Result<(), String> {
     let is_address = answer
         .split_once('@')
         .is_some_and(|(name, host)| !name.is_empty() && !host.is_empty() && !answer.contains(' '));
-    match is_address {
-        true => Ok(()),
-        false => Err(format!(
+    if is_address {
+        Ok(())
+    } else {
+        Err(format!(
             "{answer:?} is not a mail address such as journeyman-reader@acme.example"
-        )),
+        ))
     }
 }
 

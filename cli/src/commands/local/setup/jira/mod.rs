@@ -147,10 +147,12 @@ impl JiraLocation {
             None => site.clone(),
         };
         let is_known = bare(&known.base_url) == base_url;
-        let otherwise = match asked.data_center {
-            true => JiraDialect::DataCenter,
-            false if is_known => known.deployment,
-            false => JiraDialect::Cloud,
+        let otherwise = if asked.data_center {
+            JiraDialect::DataCenter
+        } else if is_known {
+            known.deployment
+        } else {
+            JiraDialect::Cloud
         };
         let jira = detect_site(&site, otherwise).await;
         if asked.data_center && jira.dialect == JiraDialect::Cloud {
@@ -167,9 +169,10 @@ impl JiraLocation {
 
     /// Value of `site_url`; empty when it equals `base_url`.
     fn site_url(&self) -> &str {
-        match self.site == self.base_url {
-            true => "",
-            false => &self.site,
+        if self.site == self.base_url {
+            ""
+        } else {
+            &self.site
         }
     }
 }

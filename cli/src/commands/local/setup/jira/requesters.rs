@@ -87,18 +87,22 @@ async fn ask_group(all: &FoundGroups) -> anyhow::Result<String> {
 
 /// Group that an answer names or numbers. A name wins over a number.
 fn resolve_group<'a>(answer: &'a str, all: &'a FoundGroups) -> &'a str {
-    match all.names.iter().any(|name| name == answer) {
-        true => answer,
-        false => prompt::resolve_numbered_option(answer, &all.names),
+    if all.names.iter().any(|name| name == answer) {
+        answer
+    } else {
+        prompt::resolve_numbered_option(answer, &all.names)
     }
 }
 
 /// Proposed group.
 fn propose_group(all: &FoundGroups) -> Option<String> {
     let named = |wanted: &&str| {
-        all.names.iter().find(|name| match wanted.ends_with('-') {
-            true => name.starts_with(*wanted),
-            false => name == wanted,
+        all.names.iter().find(|name| {
+            if wanted.ends_with('-') {
+                name.starts_with(*wanted)
+            } else {
+                name == wanted
+            }
         })
     };
     USUAL.iter().find_map(named).cloned()

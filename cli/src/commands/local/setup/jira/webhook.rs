@@ -123,9 +123,10 @@ pub(super) async fn set_up_webhook(
     } else {
         "brought up to date"
     };
-    let of = match projects.is_empty() || !place.jira.dialect.filters_webhooks() {
-        true => "all projects".to_owned(),
-        false => projects.join(", "),
+    let of = if projects.is_empty() || !place.jira.dialect.filters_webhooks() {
+        "all projects".to_owned()
+    } else {
+        projects.join(", ")
     };
     print_result(&format!("webhook  {what}: {url} for {of}"));
     Ok(())

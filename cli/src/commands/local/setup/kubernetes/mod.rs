@@ -95,24 +95,27 @@ fn parse_namespace(text: &str) -> Result<String, String> {
             .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && !text.starts_with('-')
         && !text.ends_with('-');
-    match is_label {
-        true => Ok(text.to_owned()),
-        false => Err("must be lower-case letters, digits and dashes".to_owned()),
+    if is_label {
+        Ok(text.to_owned())
+    } else {
+        Err("must be lower-case letters, digits and dashes".to_owned())
     }
 }
 
 fn parse_console_url(text: &str) -> Result<String, String> {
-    match is_web_address(text) {
-        true => Ok(text.to_owned()),
-        false => Err("must be an address such as https://journeyman.acme.example".to_owned()),
+    if is_web_address(text) {
+        Ok(text.to_owned())
+    } else {
+        Err("must be an address such as https://journeyman.acme.example".to_owned())
     }
 }
 
 /// Parses the start of an image's name, which has no scheme.
 fn parse_registry(text: &str) -> Result<String, String> {
-    match text.is_empty() || text.contains("://") || text.contains(char::is_whitespace) {
-        true => Err("must be a name such as registry.acme.example, without https://".to_owned()),
-        false => Ok(text.to_owned()),
+    if text.is_empty() || text.contains("://") || text.contains(char::is_whitespace) {
+        Err("must be a name such as registry.acme.example, without https://".to_owned())
+    } else {
+        Ok(text.to_owned())
     }
 }
 

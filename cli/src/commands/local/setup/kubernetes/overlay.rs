@@ -190,9 +190,10 @@ impl ClusterOverlay<'_> {
     }
 
     fn render_kustomization(&self) -> String {
-        let base = match self.is_one_node {
-            true => "k8s/overlays/laptop",
-            false => "k8s/base",
+        let base = if self.is_one_node {
+            "k8s/overlays/laptop"
+        } else {
+            "k8s/base"
         };
         let mut text = format!(
             "# Journeyman on Kubernetes: kubectl apply -k this folder. k8s/ has the manifests of version {}.\n\
@@ -252,11 +253,10 @@ mod tests {
     fn list_files(folder: &Path, below: &Path, found: &mut BTreeSet<String>) {
         for entry in std::fs::read_dir(folder.join(below)).unwrap() {
             let path = below.join(entry.unwrap().file_name());
-            match folder.join(&path).is_dir() {
-                true => list_files(folder, &path, found),
-                false => {
-                    found.insert(path.display().to_string());
-                }
+            if folder.join(&path).is_dir() {
+                list_files(folder, &path, found)
+            } else {
+                found.insert(path.display().to_string());
             }
         }
     }
