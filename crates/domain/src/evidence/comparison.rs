@@ -54,9 +54,10 @@ impl LostTests {
     pub fn shared_with(&self, other: &Self) -> Self {
         // Without names the overlap is unknown, so the smaller count is the upper bound.
         if self.names.is_empty() || other.names.is_empty() {
-            return match self.count <= other.count {
-                true => self.clone(),
-                false => other.clone(),
+            return if self.count <= other.count {
+                self.clone()
+            } else {
+                other.clone()
             };
         }
         let names = self.names.iter().filter(|name| other.names.contains(name));
@@ -107,9 +108,10 @@ impl CompletedCheck {
             .filter(|test| !base.tests.iter().any(|tests| tests.is_failing(&test.id)))
             .map(|test| test.id.clone())
             .collect();
-        match new.is_empty() {
-            true => NewFailures::Command,
-            false => NewFailures::Tests(new),
+        if new.is_empty() {
+            NewFailures::Command
+        } else {
+            NewFailures::Tests(new)
         }
     }
 
@@ -123,11 +125,10 @@ impl CompletedCheck {
         // An incomplete list may hide a failure, so the numbers count too.
         let unnamed = theirs.failed.saturating_sub(count(theirs.failing.len()));
         let is_whole = !ours.truncated && !theirs.truncated && !theirs.collection_error;
-        let is_known = match is_whole {
-            true => new.count() == 0,
-            false => {
-                count(new.count()) <= unnamed && ours.failed <= theirs.failed && ours.passed >= theirs.passed
-            }
+        let is_known = if is_whole {
+            new.count() == 0
+        } else {
+            count(new.count()) <= unnamed && ours.failed <= theirs.failed && ours.passed >= theirs.passed
         };
         if !is_known || (ours.collection_error && !theirs.collection_error) {
             return false;
@@ -254,9 +255,10 @@ impl CompletedCheck {
         let (Some(ours), Some(theirs)) = (&self.tests, &other.tests) else {
             return false;
         };
-        match ours.names_all_passing() {
-            true => ours.passing.iter().any(|test| test == name),
-            false => ours.passed > theirs.passed,
+        if ours.names_all_passing() {
+            ours.passing.iter().any(|test| test == name)
+        } else {
+            ours.passed > theirs.passed
         }
     }
 
@@ -293,17 +295,19 @@ fn lost_number(
     does_failing_count: bool,
 ) -> u32 {
     let open = removed.iter().filter(|test| test.now.is_empty()).count();
-    let newly_failing = match does_failing_count {
-        true => after.failed.saturating_sub(before.failed),
-        false => 0,
+    let newly_failing = if does_failing_count {
+        after.failed.saturating_sub(before.failed)
+    } else {
+        0
     };
     let there = after.passed.saturating_add(newly_failing);
     let fewer = before.passed.saturating_sub(there);
     // The difference of passed tests alone hides a silenced test when another test is repaired in the same
     // change.
-    let skipped = match does_failing_count {
-        true => after.skipped.saturating_sub(before.skipped),
-        false => 0,
+    let skipped = if does_failing_count {
+        after.skipped.saturating_sub(before.skipped)
+    } else {
+        0
     };
     // Newly skipped tests count only as far as fewer tests ran, because a new test may be skipped from the
     // start.
@@ -450,9 +454,10 @@ fn find_last_part(name: &str) -> String {
             name.rsplit(mark).next().unwrap_or(name)
         });
     // A name with spaces is a phrase, as in Jest: dots and slashes in it are punctuation, not separators.
-    match last.contains(' ') {
-        true => last.to_owned(),
-        false => last.rsplit(['.', '/', '#']).next().unwrap_or(last).to_owned(),
+    if last.contains(' ') {
+        last.to_owned()
+    } else {
+        last.rsplit(['.', '/', '#']).next().unwrap_or(last).to_owned()
     }
 }
 
@@ -486,9 +491,10 @@ mod tests {
             directory: String::new(),
             tree: Some("a".repeat(40).parse().unwrap()),
             tree_kind: TreeKind::Head,
-            outcome: match failing.is_empty() {
-                true => CheckOutcome::Green,
-                false => CheckOutcome::Red,
+            outcome: if failing.is_empty() {
+                CheckOutcome::Green
+            } else {
+                CheckOutcome::Red
             },
             reason: String::new(),
             setup_hint: None,

@@ -413,9 +413,10 @@ fn strip_duration(name: &str) -> &str {
         let short = name.rsplit_once(' ').filter(|(_, last)| is_duration(last));
         return short.map_or(name, |(before, _)| before.trim_end());
     };
-    match is_duration(last.trim_end_matches([')', ']'])) {
-        true => before.trim_end(),
-        false => name,
+    if is_duration(last.trim_end_matches([')', ']'])) {
+        before.trim_end()
+    } else {
+        name
     }
 }
 

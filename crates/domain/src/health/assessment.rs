@@ -214,9 +214,10 @@ impl HealthJudge<'_> {
                 state: HealthState::Blocked {
                     cause,
                     since: self.memory.first_seen(cause, self.now),
-                    who: match is_left_to_people {
-                        true => HealthActor::Maintainer,
-                        false => HealthActor::Journeyman,
+                    who: if is_left_to_people {
+                        HealthActor::Maintainer
+                    } else {
+                        HealthActor::Journeyman
                     },
                 },
                 step: Some(step),

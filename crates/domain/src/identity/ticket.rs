@@ -73,9 +73,12 @@ impl TicketKey {
     /// # Errors
     /// [`InvalidId`] when the text has neither form.
     pub fn written(text: &str) -> Result<Self, InvalidId> {
-        Self::jira(text).or_else(|_| match text.contains('/') && !text.contains(':') {
-            true => format!("github:{text}").parse(),
-            false => text.parse(),
+        Self::jira(text).or_else(|_| {
+            if text.contains('/') && !text.contains(':') {
+                format!("github:{text}").parse()
+            } else {
+                text.parse()
+            }
         })
     }
 

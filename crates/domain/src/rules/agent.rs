@@ -105,9 +105,10 @@ const CONTRACTS: [&str; 8] = [
 impl AgentRules {
     /// Returns true when other files depend on this one.
     pub fn is_contract(&self, path: &str) -> bool {
-        match self.contract.is_empty() {
-            true => CONTRACTS.iter().any(|pattern| is_path_covered(pattern, path)),
-            false => self.contract.iter().any(|pattern| is_path_covered(pattern, path)),
+        if self.contract.is_empty() {
+            CONTRACTS.iter().any(|pattern| is_path_covered(pattern, path))
+        } else {
+            self.contract.iter().any(|pattern| is_path_covered(pattern, path))
         }
     }
 }

@@ -146,9 +146,10 @@ impl<'a> ChangeNaming<'a> {
         let key = self.key();
         let title = self.bare(named.title);
         // The pattern adds the ticket, so a key that the model wrote would appear twice.
-        let title = match pattern.contains("{ticket_key}") {
-            true => title.trim_end_matches(&format!("({key})")).trim_end(),
-            false => title,
+        let title = if pattern.contains("{ticket_key}") {
+            title.trim_end_matches(&format!("({key})")).trim_end()
+        } else {
+            title
         };
         let filled = pattern
             .replace("{type}", self.known(named.kind))

@@ -312,9 +312,10 @@ impl DbtRules {
             "" | "." => "dbt compile".to_owned(),
             path => format!("dbt compile --project-dir {}", quoted(path)),
         };
-        match self.projects.is_empty() {
-            true => vec!["dbt compile".to_owned()],
-            false => self.projects.iter().map(in_folder).collect(),
+        if self.projects.is_empty() {
+            vec!["dbt compile".to_owned()]
+        } else {
+            self.projects.iter().map(in_folder).collect()
         }
     }
 }

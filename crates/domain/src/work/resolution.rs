@@ -111,10 +111,8 @@ impl LostHunk {
     /// Returns true when the model named this hunk with a reason.
     fn is_named_by(&self, dropped: &DroppedHunk) -> bool {
         let quote = dropped.quote.trim();
-        let is_quoted = match self.lines.is_empty() {
-            true => true,
-            false => !quote.is_empty() && self.lines.iter().any(|line| line.trim() == quote),
-        };
+        let is_quoted = self.lines.is_empty()
+            || (!quote.is_empty() && self.lines.iter().any(|line| line.trim() == quote));
         is_quoted && dropped.path.trim() == self.path && !dropped.reason.trim().is_empty()
     }
 }

@@ -131,9 +131,10 @@ fn describe_refusal(refusal: &OutboundRefusal) -> String {
         OutboundRefusal::NotPushed { branch } => format!("the branch {} was not pushed", format_code(branch)),
         OutboundRefusal::ForeignPullRequest { number, author } => format!(
             "{} opened pull request #{number} for the branch",
-            match author.is_empty() {
-                true => "somebody else".to_owned(),
-                false => format_code(author),
+            if author.is_empty() {
+                "somebody else".to_owned()
+            } else {
+                format_code(author)
             }
         ),
         OutboundRefusal::UnknownPullRequest { number } => {

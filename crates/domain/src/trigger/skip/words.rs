@@ -163,9 +163,10 @@ fn describe_waiting_checks(
              until they have ended, the pull request stays a draft."
         );
     }
-    let page = match page.is_empty() {
-        true => String::new(),
-        false => format!(" See {}.", (marks.link)("the page of the check", page)),
+    let page = if page.is_empty() {
+        String::new()
+    } else {
+        format!(" See {}.", (marks.link)("the page of the check", page))
     };
     let (have, they) = match checks.len() {
         1 => ("has", "it has"),
