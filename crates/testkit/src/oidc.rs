@@ -177,19 +177,22 @@ impl OidcState {
         let is = |wanted| twist == Some(wanted);
         let now = SystemTime::now().duration_since(UNIX_EPOCH)?.as_secs();
         let mut claims = login.person;
-        claims["iss"] = match is(IdTokenFault::Issuer) {
-            true => json!("http://127.0.0.1:1"),
-            false => json!(self.url),
+        claims["iss"] = if is(IdTokenFault::Issuer) {
+            json!("http://127.0.0.1:1")
+        } else {
+            json!(self.url)
         };
-        claims["aud"] = match is(IdTokenFault::Audience) {
-            true => json!("somebody-else"),
-            false => json!(CLIENT_ID),
+        claims["aud"] = if is(IdTokenFault::Audience) {
+            json!("somebody-else")
+        } else {
+            json!(CLIENT_ID)
         };
         // `iat` is an hour ago, so that the fault `Expired` still has a valid order of times.
         claims["iat"] = json!(now - 3_600);
-        claims["exp"] = match is(IdTokenFault::Expired) {
-            true => json!(now - 1_800),
-            false => json!(now + 600),
+        claims["exp"] = if is(IdTokenFault::Expired) {
+            json!(now - 1_800)
+        } else {
+            json!(now + 600)
         };
         if is(IdTokenFault::Nonce) {
             claims["nonce"] = json!("of-another-login");
@@ -216,9 +219,10 @@ impl OidcState {
         let signature = key
             .sign(&SystemRandom::new(), text.as_bytes())
             .map_err(|_| anyhow::anyhow!("cannot sign"))?;
-        let signature = match is(IdTokenFault::Unsigned) {
-            true => String::new(),
-            false => encode_base64url(signature),
+        let signature = if is(IdTokenFault::Unsigned) {
+            String::new()
+        } else {
+            encode_base64url(signature)
         };
         Ok(format!("{text}.{signature}"))
     }

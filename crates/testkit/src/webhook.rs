@@ -295,9 +295,10 @@ async fn send_once(
             .header("x-hub-signature", signature),
         WebhookStyle::JiraDataCenter { signs } => {
             let request = request.header("user-agent", "Atlassian HttpClient");
-            match signs && !target.secret.is_empty() {
-                true => request.header("x-hub-signature", signature),
-                false => request,
+            if signs && !target.secret.is_empty() {
+                request.header("x-hub-signature", signature)
+            } else {
+                request
             }
         }
     };

@@ -137,9 +137,10 @@ impl AppCaller {
         }
         let level = if self.writes() { "write" } else { "read" };
         // The writer pushes contents; the reader also reads statuses.
-        let own = match self.writes() {
-            true => ("contents", "write"),
-            false => ("statuses", "read"),
+        let own = if self.writes() {
+            ("contents", "write")
+        } else {
+            ("statuses", "read")
         };
         let usual = [
             ("issues", level),

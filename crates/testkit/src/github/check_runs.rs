@@ -177,12 +177,13 @@ pub(super) async fn update_check_run(
 }
 
 fn apps_only(caller: &GitHubCaller) -> Result<(), axum::response::Response> {
-    match caller.token.is_personal() {
-        true => Err(refuse_request(
+    if caller.token.is_personal() {
+        Err(refuse_request(
             StatusCode::FORBIDDEN,
             "You must authenticate via a GitHub App.",
-        )),
-        false => Ok(()),
+        ))
+    } else {
+        Ok(())
     }
 }
 

@@ -68,22 +68,19 @@ pub(super) fn answer_discussion_query(
             "Could not resolve to a Repository",
         ));
     };
-    let found = match is_one {
-        true => {
-            let number = variables["number"].as_u64().unwrap_or_default();
-            let Some(discussion) = repo.discussions.get(&number) else {
-                let message = format!("Could not resolve to a Discussion with the number of {number}.");
-                return Some(render_graphql_error("NOT_FOUND", &message));
-            };
-            json!({"discussion": repo.discussion_node(discussion, hub)})
-        }
-        false => {
-            let mut all: Vec<&DiscussionRecord> = repo.discussions.values().collect();
-            all.sort_by(|left, right| right.updated.cmp(&left.updated));
-            let nodes = all.iter().take(50);
-            let nodes = nodes.map(|found| json!({"number": found.number, "updatedAt": found.updated}));
-            json!({"discussions": {"nodes": nodes.collect::<Vec<_>>()}})
-        }
+    let found = if is_one {
+        let number = variables["number"].as_u64().unwrap_or_default();
+        let Some(discussion) = repo.discussions.get(&number) else {
+            let message = format!("Could not resolve to a Discussion with the number of {number}.");
+            return Some(render_graphql_error("NOT_FOUND", &message));
+        };
+        json!({"discussion": repo.discussion_node(discussion, hub)})
+    } else {
+        let mut all: Vec<&DiscussionRecord> = repo.discussions.values().collect();
+        all.sort_by(|left, right| right.updated.cmp(&left.updated));
+        let nodes = all.iter().take(50);
+        let nodes = nodes.map(|found| json!({"number": found.number, "updatedAt": found.updated}));
+        json!({"discussions": {"nodes": nodes.collect::<Vec<_>>()}})
     };
     Some(render_json_answer(
         StatusCode::OK,
@@ -169,12 +166,13 @@ fn check_discussion_lock(
 ) -> Result<(), (&'static str, String)> {
     let world = hub.world();
     let is_locked = |repo: &RepositoryRecord| repo.is_locked_for(number, caller.login());
-    match world.repos.get(name).is_some_and(is_locked) {
-        true => refuse_mutation(
+    if world.repos.get(name).is_some_and(is_locked) {
+        refuse_mutation(
             "FORBIDDEN",
             "Unable to create comment because discussion is locked",
-        ),
-        false => Ok(()),
+        )
+    } else {
+        Ok(())
     }
 }
 
@@ -184,9 +182,10 @@ fn read_text_variable<'a>(variables: &'a Value, name: &str) -> &'a str {
 
 fn body_of(variables: &Value) -> Result<&str, (&'static str, String)> {
     let body = read_text_variable(variables, "body");
-    match body.trim().is_empty() || body.chars().count() > MAX_BODY {
-        true => refuse_mutation("UNPROCESSABLE", "Body can't be blank"),
-        false => Ok(body),
+    if body.trim().is_empty() || body.chars().count() > MAX_BODY {
+        refuse_mutation("UNPROCESSABLE", "Body can't be blank")
+    } else {
+        Ok(body)
     }
 }
 

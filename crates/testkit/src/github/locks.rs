@@ -53,23 +53,25 @@ impl RepositoryRecord {
 
     /// Refuses to `act` (e.g. `create comment`) in a locked conversation, in GitHub's words.
     pub(super) fn check_lock(&self, number: u64, caller: &GitHubCaller, act: &str) -> Result<(), Response> {
-        match self.is_locked_for(number, caller.login()) {
-            true => Err(refuse_locked(act)),
-            false => Ok(()),
+        if self.is_locked_for(number, caller.login()) {
+            Err(refuse_locked(act))
+        } else {
+            Ok(())
         }
     }
 
     /// Refuses a review of a locked pull request. GitHub answers it with another status than a comment.
     pub(super) fn check_review_lock(&self, number: u64, caller: &GitHubCaller) -> Result<(), Response> {
-        match self.is_locked_for(number, caller.login()) {
-            true => Err(render_json_answer(
+        if self.is_locked_for(number, caller.login()) {
+            Err(render_json_answer(
                 StatusCode::UNPROCESSABLE_ENTITY,
                 json!({
                     "message": "Unprocessable Entity", "errors": ["lock prevents review"], "status": "422",
                     "documentation_url": "https://docs.github.com/rest/pulls/reviews#create-a-review-for-a-pull-request",
                 }),
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

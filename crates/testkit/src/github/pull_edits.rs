@@ -118,12 +118,13 @@ impl RepositoryRecord {
         if !repository::list_branches(&self.path).contains_key(&pull.head) {
             return refuse(&format!("The {} branch has been deleted.", pull.head));
         }
-        match self.has_open_pull(pull, &pull.base) {
-            true => refuse(&format!(
+        if self.has_open_pull(pull, &pull.base) {
+            refuse(&format!(
                 "There is already an open pull request from {} to {}.",
                 pull.head, pull.base
-            )),
-            false => Ok(()),
+            ))
+        } else {
+            Ok(())
         }
     }
 

@@ -36,9 +36,10 @@ const UNKNOWN_LOGIN: &str = "no-such-account";
 
 /// Answers with an account by its login. The route is public.
 async fn get_account(Path(login): Path<String>) -> RestAnswer {
-    match login == UNKNOWN_LOGIN {
-        true => Err(not_found()),
-        false => Ok(render_json_answer(StatusCode::OK, account_json(&login))),
+    if login == UNKNOWN_LOGIN {
+        Err(not_found())
+    } else {
+        Ok(render_json_answer(StatusCode::OK, account_json(&login)))
     }
 }
 

@@ -124,9 +124,10 @@ fn resolve_address(hub: &GitHubState, request: &Request) -> ResolvedAddress {
                     return ResolvedAddress::Deleted;
                 }
                 let is_archived = repo.is_some_and(|repo| repo.is_archived);
-                match is_archived && *request.method() != Method::GET {
-                    true => ResolvedAddress::Archived,
-                    false => ResolvedAddress::AsItIs,
+                if is_archived && *request.method() != Method::GET {
+                    ResolvedAddress::Archived
+                } else {
+                    ResolvedAddress::AsItIs
                 }
             }
         },

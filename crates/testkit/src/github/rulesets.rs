@@ -230,9 +230,10 @@ impl BranchRuleset {
         } else {
             ""
         };
-        let patterns: String = match self.is_bypassed {
-            true => String::new(),
-            false => self.patterns.iter().map(RulesetPattern::script).collect(),
+        let patterns: String = if self.is_bypassed {
+            String::new()
+        } else {
+            self.patterns.iter().map(RulesetPattern::script).collect()
         };
         let linear = if self.includes(RulesetCondition::LinearHistory) {
             "check_linear $1 $3; "

@@ -91,9 +91,10 @@ pub(super) fn throttle_response(response: Response, hub: &Arc<GitHubState>) -> R
             if let Some(micros) = (length * 1_000_000).checked_div(speed) {
                 tokio::time::sleep(Duration::from_micros(micros)).await;
             }
-            match hub.line.lock().pass(before, length) {
-                true => Err(std::io::Error::other("the line is interrupted")),
-                false => Ok(piece),
+            if hub.line.lock().pass(before, length) {
+                Err(std::io::Error::other("the line is interrupted"))
+            } else {
+                Ok(piece)
             }
         }
     });

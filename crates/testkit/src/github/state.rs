@@ -239,9 +239,10 @@ impl RepositoryRecord {
 
     /// URL of the web page of an issue or pull request.
     pub(super) fn page_url(&self, number: u64, url: &str) -> String {
-        match self.issues.contains_key(&number) {
-            true => self.issue_url(number, url),
-            false => self.pull_url(number, url),
+        if self.issues.contains_key(&number) {
+            self.issue_url(number, url)
+        } else {
+            self.pull_url(number, url)
         }
     }
 

@@ -31,9 +31,12 @@ impl JiraState {
     pub(super) fn groups(&self, account: &str) -> Vec<String> {
         let own = self.groups.lock().get(account).cloned();
         // Users without explicit groups are in the common groups. The two service accounts are in none.
-        own.unwrap_or_else(|| match account.starts_with(PEOPLE) {
-            true => self.common_groups.clone(),
-            false => Vec::new(),
+        own.unwrap_or_else(|| {
+            if account.starts_with(PEOPLE) {
+                self.common_groups.clone()
+            } else {
+                Vec::new()
+            }
         })
     }
 

@@ -35,9 +35,10 @@ pub(super) struct AttachmentRecord {
 impl AttachmentRecord {
     pub(super) fn json(&self, site: &StandInSite) -> Value {
         let name = percent_encoding::utf8_percent_encode(&self.name, percent_encoding::NON_ALPHANUMERIC);
-        let content = match site.is_cloud() {
-            true => format!("{site}{}/attachment/content/{}", site.rest(), self.id),
-            false => format!("{site}/secure/attachment/{}/{name}", self.id),
+        let content = if site.is_cloud() {
+            format!("{site}{}/attachment/content/{}", site.rest(), self.id)
+        } else {
+            format!("{site}/secure/attachment/{}/{name}", self.id)
         };
         json!({
             "self": format!("{site}{}/attachment/{}", site.rest(), self.id), "id": self.id.to_string(),
@@ -49,9 +50,10 @@ impl AttachmentRecord {
 
 /// Builds the routes outside of the REST interface: the host with the files, and a Data Center's own addresses.
 pub(super) fn build_file_routes(site: &StandInSite) -> Router<Arc<JiraState>> {
-    match site.is_cloud() {
-        true => Router::new().route("/media/file/{id}", get(serve_media)),
-        false => Router::new().route("/secure/attachment/{id}/{name}", get(serve_attachment)),
+    if site.is_cloud() {
+        Router::new().route("/media/file/{id}", get(serve_media))
+    } else {
+        Router::new().route("/secure/attachment/{id}/{name}", get(serve_attachment))
     }
 }
 

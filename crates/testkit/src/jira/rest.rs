@@ -216,9 +216,12 @@ async fn list_comments(
         .filter(|comment| desk.log.lists(comment.made));
     let with_properties = query.expand.split(',').any(|part| part == "properties");
     let mut comments: Vec<Value> = listed
-        .map(|comment| match with_properties {
-            true => comment.json_with_properties(&desk.site),
-            false => comment.json(&desk.site),
+        .map(|comment| {
+            if with_properties {
+                comment.json_with_properties(&desk.site)
+            } else {
+                comment.json(&desk.site)
+            }
         })
         .collect();
     if query.order_by == "-created" {

@@ -45,9 +45,10 @@ impl StandInSite {
 
     /// Returns the type of a project.
     pub(super) fn project_type(&self, key: &str) -> &'static str {
-        match self.service_projects.iter().any(|known| known == key) {
-            true => "service_desk",
-            false => "software",
+        if self.service_projects.iter().any(|known| known == key) {
+            "service_desk"
+        } else {
+            "software"
         }
     }
 

@@ -403,9 +403,10 @@ impl ScriptedModelState {
             marker,
             step: transcript.turns,
             at,
-            request: match play.is_muted {
-                true => Arc::default(),
-                false => Arc::clone(request),
+            request: if play.is_muted {
+                Arc::default()
+            } else {
+                Arc::clone(request)
             },
         };
         play.calls.push(call);
@@ -444,12 +445,13 @@ impl ScriptedModelState {
             }
             PlayedDialect::Responses | PlayedDialect::AzureResponses => {
                 let is_encrypted = responses::wants_reasoning(request);
-                match streamed {
-                    true => self.stream(
+                if streamed {
+                    self.stream(
                         responses::stream_reply(reply, is_encrypted).as_bytes(),
                         EVENT_STREAM,
-                    ),
-                    false => render_json_answer(StatusCode::OK, responses::render_reply(reply, is_encrypted)),
+                    )
+                } else {
+                    render_json_answer(StatusCode::OK, responses::render_reply(reply, is_encrypted))
                 }
             }
         }

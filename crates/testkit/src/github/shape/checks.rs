@@ -23,9 +23,12 @@ impl RepositoryRecord {
             None => page.clone(),
         };
         let page = check.elsewhere.as_ref().unwrap_or(&page);
-        let end = |value: &str| match self.is_under_way(check.suite, check.conclusion) {
-            true => Value::Null,
-            false => value.into(),
+        let end = |value: &str| {
+            if self.is_under_way(check.suite, check.conclusion) {
+                Value::Null
+            } else {
+                value.into()
+            }
         };
         let conclusion = end(check.conclusion.as_str());
         let status = if conclusion.is_null() {
