@@ -120,9 +120,10 @@ impl TestWorld {
         }
         let mut environment = vendors.outside().environment(options.dialect, &rules);
         environment.extend(private.iter().flat_map(PrivateServers::environment));
-        let inside = match options.tls {
-            true => Some(InternalTls::start(folder.path()).await?),
-            false => None,
+        let inside = if options.tls {
+            Some(InternalTls::start(folder.path()).await?)
+        } else {
+            None
         };
         environment.extend(inside.iter().flat_map(InternalTls::environment));
         let more = options
@@ -278,9 +279,10 @@ impl TestWorld {
     /// # Errors
     /// When the run does not start within a minute.
     pub async fn run(&self, key: &str, nth: usize) -> anyhow::Result<RunId> {
-        let ticket = match key.contains(':') {
-            true => key.parse()?,
-            false => domain::TicketKey::jira(key)?,
+        let ticket = if key.contains(':') {
+            key.parse()?
+        } else {
+            domain::TicketKey::jira(key)?
         };
         self.until(&format!("run {nth} of {key}"), async || {
             let runs = self.client.runs().recent(Some(&ticket)).await.ok()?;

@@ -89,9 +89,10 @@ fn read_environment(compose: &Value, service: &str, keys: &Path) -> Vec<(String,
     variables
         .map(|(name, value)| {
             let value = value.as_str().unwrap();
-            let value = match value.starts_with("${JOURNEYMAN_ACCOUNTS:?") {
-                true => "journeyman".to_owned(),
-                false => value.replace("/keys/", &own).replace("/run/secrets/", &secrets),
+            let value = if value.starts_with("${JOURNEYMAN_ACCOUNTS:?") {
+                "journeyman".to_owned()
+            } else {
+                value.replace("/keys/", &own).replace("/run/secrets/", &secrets)
             };
             (name.clone(), value)
         })

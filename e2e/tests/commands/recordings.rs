@@ -98,9 +98,12 @@ async fn compare_output(recording: RecordedRun) {
 }
 
 fn quote_arguments(arguments: &[&str]) -> String {
-    let quoted = arguments.iter().map(|argument| match argument.contains(' ') {
-        true => format!("\"{argument}\""),
-        false => (*argument).to_owned(),
+    let quoted = arguments.iter().map(|argument| {
+        if argument.contains(' ') {
+            format!("\"{argument}\"")
+        } else {
+            (*argument).to_owned()
+        }
     });
     quoted.collect::<Vec<_>>().join(" ")
 }

@@ -46,9 +46,10 @@ fn write_shop_release(folder: &Path, repaired: bool) {
     for (path, content) in fixture::list_shop_files() {
         let file = folder.join(path);
         std::fs::create_dir_all(file.parent().unwrap()).unwrap();
-        let content = match repaired {
-            true => content.replace("sum(line.price for", "sum(line.price * line.quantity for"),
-            false => content.to_owned(),
+        let content = if repaired {
+            content.replace("sum(line.price for", "sum(line.price * line.quantity for")
+        } else {
+            content.to_owned()
         };
         std::fs::write(file, content).unwrap();
     }

@@ -13,9 +13,10 @@ fn read_files(folder: &Path) -> Vec<(String, String)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
-        match path.is_dir() {
-            true => found.extend(read_files(&path)),
-            false => found.push((path.display().to_string(), fs::read_to_string(&path).unwrap())),
+        if path.is_dir() {
+            found.extend(read_files(&path))
+        } else {
+            found.push((path.display().to_string(), fs::read_to_string(&path).unwrap()))
         }
     }
     found

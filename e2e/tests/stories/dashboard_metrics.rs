@@ -131,9 +131,10 @@ fn metrics_of(expression: &str) -> BTreeMap<String, BTreeSet<String>> {
             }
             _ => {}
         }
-        rest = match word.is_empty() {
-            true => &rest[rest.chars().next().unwrap().len_utf8()..],
-            false => after,
+        rest = if word.is_empty() {
+            &rest[rest.chars().next().unwrap().len_utf8()..]
+        } else {
+            after
         };
     }
     metrics

@@ -91,16 +91,14 @@ enum BenchPart {
 /// Plays the scenario.
 pub(crate) async fn run_scenario(arguments: Arguments) -> anyhow::Result<ExitCode> {
     python::use_system_python()?;
-    let parts = match arguments.parts.is_empty() {
-        true => BenchPart::value_variants().to_vec(),
-        false => arguments.parts,
+    let parts = if arguments.parts.is_empty() {
+        BenchPart::value_variants().to_vec()
+    } else {
+        arguments.parts
     };
     // Described before the bench loads the machine.
     let machine = MachineDescription::read();
-    let limit = match arguments.long {
-        true => LONG_LIMIT,
-        false => LIMIT,
-    };
+    let limit = if arguments.long { LONG_LIMIT } else { LIMIT };
     let mut measured = pin!(timeout(limit, Box::pin(measure_parts(&parts, arguments.long))));
     let (mut interrupt, mut end) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {

@@ -118,9 +118,10 @@ fn render_value(figure: &MeasuredFigure) -> String {
 
 /// Renders commit, date and machine as lines of at most 100 columns.
 fn render_machine(machine: &MachineDescription) -> String {
-    let changed = match machine.is_changed {
-        true => " with changes that are not committed",
-        false => "",
+    let changed = if machine.is_changed {
+        " with changes that are not committed"
+    } else {
+        ""
     };
     let text = format!(
         "Commit `{}` of {}{changed}, measured on {}: {}, {} cores, {:.0} GiB of memory, {}, load average {} before the \

@@ -54,9 +54,10 @@ fn count_milliseconds(unit: &str) -> f64 {
 
 fn trim_number(number: f64) -> String {
     let text = format_value(number);
-    match text.contains('.') {
-        true => text.trim_end_matches('0').trim_end_matches('.').to_owned(),
-        false => text,
+    if text.contains('.') {
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    } else {
+        text
     }
 }
 

@@ -115,9 +115,12 @@ impl StateAnswers {
     fn journal(&self) -> Vec<Value> {
         let entries = self.records.journal.iter();
         entries
-            .map(|entry| match self.is_hostile {
-                true => build_hostile_entry(entry),
-                false => entry.clone(),
+            .map(|entry| {
+                if self.is_hostile {
+                    build_hostile_entry(entry)
+                } else {
+                    entry.clone()
+                }
             })
             .collect()
     }
@@ -204,9 +207,10 @@ fn build_routes(answers: Arc<StateAnswers>) -> Router {
 
 async fn show_caller(State(known): AnswersState) -> Response {
     let caller = CallerView {
-        name: match known.is_hostile {
-            true => HOSTILE.to_owned(),
-            false => "ada@acme.example".to_owned(),
+        name: if known.is_hostile {
+            HOSTILE.to_owned()
+        } else {
+            "ada@acme.example".to_owned()
         },
         role: Role::Operator,
         is_limited: false,
@@ -245,9 +249,10 @@ async fn show_journal(
         return refuse_unknown();
     }
     let from = usize::try_from(query.from.unwrap_or_default()).unwrap_or(usize::MAX);
-    let journal = match id == LONG_RUN {
-        true => lengthen_journal(&known.journal()),
-        false => known.journal(),
+    let journal = if id == LONG_RUN {
+        lengthen_journal(&known.journal())
+    } else {
+        known.journal()
     };
     let entries = journal.into_iter().skip(from);
     let entries: Vec<_> = entries.take(query.limit.unwrap_or(usize::MAX)).collect();
@@ -258,20 +263,21 @@ async fn show_diff(State(known): AnswersState, Path(id): Path<String>) -> Respon
     if !known.records.runs.iter().any(|run| run.id == id) {
         return refuse_unknown();
     }
-    match known.is_hostile {
-        true => DIFF
-            .replace("shop", HOSTILE)
+    if known.is_hostile {
+        DIFF.replace("shop", HOSTILE)
             .replace("total", HOSTILE)
-            .into_response(),
-        false => DIFF.into_response(),
+            .into_response()
+    } else {
+        DIFF.into_response()
     }
 }
 
 /// Answers as if the run was stopped, or refuses with the hostile text.
 async fn stop_run(State(known): AnswersState) -> Response {
-    match known.is_hostile {
-        true => build_refusal(StatusCode::CONFLICT, "conflict", HOSTILE),
-        false => StatusCode::NO_CONTENT.into_response(),
+    if known.is_hostile {
+        build_refusal(StatusCode::CONFLICT, "conflict", HOSTILE)
+    } else {
+        StatusCode::NO_CONTENT.into_response()
     }
 }
 
@@ -327,9 +333,10 @@ async fn show_letter(State(known): AnswersState, Path(sequence): Path<u64>) -> R
     match letter {
         Some(letter) => known.answer(&DeadDetail {
             letter: letter.clone(),
-            body: match known.is_hostile {
-                true => HOSTILE.to_owned(),
-                false => "{\"webhookEvent\": \"jira:issue_updated\"}".to_owned(),
+            body: if known.is_hostile {
+                HOSTILE.to_owned()
+            } else {
+                "{\"webhookEvent\": \"jira:issue_updated\"}".to_owned()
             },
         }),
         None => refuse_unknown(),

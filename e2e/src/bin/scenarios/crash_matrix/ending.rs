@@ -364,9 +364,10 @@ fn normalize_text(text: &str) -> String {
         .split_inclusive(|c: char| !c.is_ascii_alphanumeric())
         .map(|part| {
             let word = part.trim_end_matches(|c: char| !c.is_ascii_alphanumeric());
-            match is_commit(word) {
-                true => part.replace(word, "commit"),
-                false => part.to_owned(),
+            if is_commit(word) {
+                part.replace(word, "commit")
+            } else {
+                part.to_owned()
             }
         });
     let text: String = parts.collect();

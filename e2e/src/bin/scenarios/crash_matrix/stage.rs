@@ -217,9 +217,10 @@ impl MatrixStage {
             nats,
             _redis: redis,
             folder,
-            tickets: match story.is_at_jira() {
-                true => vec![TicketKey::jira(&key)?],
-                false => Vec::new(),
+            tickets: if story.is_at_jira() {
+                vec![TicketKey::jira(&key)?]
+            } else {
+                Vec::new()
             },
             key,
             webhooks,

@@ -121,9 +121,10 @@ impl DaySimulation<'_> {
         }
         let tickets = (scale.pull_requests as f64 * DAY as f64 / OPEN_FOR).round() as u64;
         for number in 0..tickets {
-            let hour = match self.rng.f64() < IN_OFFICE {
-                true => self.rng.u64(OFFICE),
-                false => self.rng.u64(0..24),
+            let hour = if self.rng.f64() < IN_OFFICE {
+                self.rng.u64(OFFICE)
+            } else {
+                self.rng.u64(0..24)
             };
             let at = hour * HOUR + self.rng.u64(0..HOUR);
             self.events

@@ -142,9 +142,10 @@ fn by_kind(requests: &[RecordedRequest]) -> BTreeMap<(CallAccount, CallKind), u6
         .collect();
     let mut counts = BTreeMap::new();
     for request in calls() {
-        let account = match writers.contains(request.authorization.as_str()) {
-            true => CallAccount::Writer,
-            false => CallAccount::Reader,
+        let account = if writers.contains(request.authorization.as_str()) {
+            CallAccount::Writer
+        } else {
+            CallAccount::Reader
         };
         *counts.entry((account, kind_of(request))).or_default() += 1;
     }
@@ -154,9 +155,10 @@ fn by_kind(requests: &[RecordedRequest]) -> BTreeMap<(CallAccount, CallKind), u6
 fn by_account(requests: &[RecordedRequest]) -> BTreeMap<CallAccount, u64> {
     let mut counts = BTreeMap::new();
     for request in requests {
-        let account = match is_of(request, jira::WRITER_API_TOKEN) {
-            true => CallAccount::Writer,
-            false => CallAccount::Reader,
+        let account = if is_of(request, jira::WRITER_API_TOKEN) {
+            CallAccount::Writer
+        } else {
+            CallAccount::Reader
         };
         *counts.entry(account).or_default() += 1;
     }
