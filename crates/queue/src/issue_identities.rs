@@ -96,9 +96,10 @@ impl IssueIdentities {
             Some(known) => known.moved_to(key.clone(), at),
             None => {
                 let new = IssueIdentity::new(id, records.clone(), records.clone(), at);
-                match key == records {
-                    true => (new, None),
-                    false => new.moved_to(key.clone(), at),
+                if key == records {
+                    (new, None)
+                } else {
+                    new.moved_to(key.clone(), at)
                 }
             }
         };

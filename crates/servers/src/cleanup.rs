@@ -110,9 +110,10 @@ impl fmt::Display for ServerRemains {
             pid,
             was_running,
         } = self;
-        let what = match was_running {
-            true => "was still running and has been ended",
-            false => "ended with it",
+        let what = if was_running {
+            "was still running and has been ended"
+        } else {
+            "ended with it"
         };
         write!(
             f,

@@ -228,9 +228,10 @@ fn read_environment(variable: impl Fn(&str) -> Option<String>) -> RouteTable {
 /// Parses a variable, which may lack the scheme and contain credentials. An unusable one is ignored with a
 /// warning, because it is written for other programs, too.
 fn parse_variable(name: &str, text: &str) -> Option<ProxyServer> {
-    let text = match text.contains("://") {
-        true => text.to_owned(),
-        false => format!("http://{text}"),
+    let text = if text.contains("://") {
+        text.to_owned()
+    } else {
+        format!("http://{text}")
     };
     let mut address = match parse_address(&text) {
         Ok(address) => address,
