@@ -1,6 +1,9 @@
 //! Reactions to issues, pull requests, comments and discussions.
 
-use std::sync::Arc;
+use std::{
+    future::{Ready, ready},
+    sync::Arc,
+};
 
 use axum::{
     extract::{Path, State},
@@ -59,49 +62,20 @@ impl RepositoryRecord {
     }
 }
 
-pub(super) async fn to_issue(
-    state: State<Arc<GitHubState>>,
-    caller: GitHubCaller,
-    Path((owner, name, number)): NumberPath,
-    JsonBody(wanted): JsonBody<ReactionBody>,
-) -> RestAnswer {
-    add_reaction(
-        &state,
-        &caller,
-        (&owner, &name),
-        ReactedObject::Issue(number),
-        &wanted,
-    )
-}
-
-pub(super) async fn to_comment(
-    state: State<Arc<GitHubState>>,
-    caller: GitHubCaller,
-    Path((owner, name, id)): NumberPath,
-    JsonBody(wanted): JsonBody<ReactionBody>,
-) -> RestAnswer {
-    add_reaction(
-        &state,
-        &caller,
-        (&owner, &name),
-        ReactedObject::Comment(id),
-        &wanted,
-    )
-}
-
-pub(super) async fn to_line_comment(
-    state: State<Arc<GitHubState>>,
-    caller: GitHubCaller,
-    Path((owner, name, id)): NumberPath,
-    JsonBody(wanted): JsonBody<ReactionBody>,
-) -> RestAnswer {
-    add_reaction(
-        &state,
-        &caller,
-        (&owner, &name),
-        ReactedObject::LineComment(id),
-        &wanted,
-    )
+/// Returns the handler of reactions to what `target` makes of the number in the path.
+pub(super) fn react_to(
+    target: fn(u64) -> ReactedObject,
+) -> impl Fn(State<Arc<GitHubState>>, GitHubCaller, NumberPath, JsonBody<ReactionBody>) -> Ready<RestAnswer> + Clone
+{
+    move |State(hub), caller, Path((owner, name, number)), JsonBody(wanted)| {
+        ready(add_reaction(
+            &hub,
+            &caller,
+            (&owner, &name),
+            target(number),
+            &wanted,
+        ))
+    }
 }
 
 /// Adds a reaction. A repeated reaction of the same account is answered with the existing one and status 200.

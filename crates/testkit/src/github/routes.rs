@@ -11,9 +11,10 @@ use axum::routing::{any, delete, get, patch, post};
 
 use super::auth::{not_found, refuse_request};
 use super::hub::GitHubState;
+use super::reactions::{ReactedObject, react_to};
 use super::{
     actions, attachments, branches, check_runs, comments, git_data, git_http, graphql, issues_rest, lfs,
-    pulls, quota, reactions, registration, rest, review_requests, sub_issues,
+    pulls, quota, registration, rest, review_requests, sub_issues,
 };
 
 pub(super) fn build_github_routes(hub: Arc<GitHubState>) -> Router {
@@ -110,7 +111,10 @@ fn pull_requests() -> Router<Arc<GitHubState>> {
             "/pulls/{number}/comments/{comment}/replies",
             post(pulls::reply_to_comment),
         )
-        .route("/pulls/comments/{id}/reactions", post(reactions::to_line_comment))
+        .route(
+            "/pulls/comments/{id}/reactions",
+            post(react_to(ReactedObject::LineComment)),
+        )
 }
 
 /// Builds the routes below `/repos/{owner}/{repo}/issues`.
@@ -141,8 +145,11 @@ fn build_issue_routes() -> Router<Arc<GitHubState>> {
             "/issues/{number}/assignees",
             post(issues_rest::add_assignees).delete(issues_rest::remove_assignees),
         )
-        .route("/issues/{number}/reactions", post(reactions::to_issue))
-        .route("/issues/comments/{id}/reactions", post(reactions::to_comment))
+        .route("/issues/{number}/reactions", post(react_to(ReactedObject::Issue)))
+        .route(
+            "/issues/comments/{id}/reactions",
+            post(react_to(ReactedObject::Comment)),
+        )
         .route(
             "/issues/{number}/sub_issues",
             get(sub_issues::list_sub_issues).post(sub_issues::add_sub_issue),
