@@ -4,7 +4,7 @@
 use std::{collections::BTreeSet, sync::Arc};
 
 use anyhow::bail;
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::hub::GitHubState;
-use super::rest::{GitHubPageQuery, NumberPath, RepoPath, RestAnswer, with_links, with_repo};
+use super::rest::{ListPage, NumberPath, RepoPath, RestAnswer, with_repo};
 use super::shape::{CI_LOGIN, simple_commit};
 use super::state::RepositoryRecord;
 use super::{FakeGitHub, RunConclusion, history};
@@ -134,9 +134,8 @@ impl RepositoryRecord {
 pub(super) async fn list_workflow_runs(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name)): RepoPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
     Query(only): Query<WorkflowRunsQuery>,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
@@ -152,11 +151,7 @@ pub(super) async fn list_workflow_runs(
             .filter_map(|suite| repo.run_json(suite, &hub.url));
         let held = repo.held_runs.iter().filter(|run| run.sha == only.head_sha);
         let held = held.filter_map(|run| repo.held_run_json(run, &hub.url));
-        let runs: Vec<Value> = held.chain(begun).collect();
-        let total = runs.len();
-        let (page, links) = page.slice(&hub, &uri.0, runs);
-        let body = json!({"total_count": total, "workflow_runs": page});
-        Ok(with_links(render_json_answer(StatusCode::OK, body), links))
+        Ok(page.answer_counted("workflow_runs", held.chain(begun).collect()))
     })
 }
 

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 
 use super::auth::{GitHubCaller, not_found};
 use super::hub::GitHubState;
-use super::rest::{GitHubPageQuery, RestAnswer, with_repo};
+use super::rest::{ListPage, RestAnswer, with_repo};
 use super::{history, hunks, repository};
 use crate::http::render_json_answer;
 
@@ -36,12 +36,11 @@ pub(super) async fn get_branch(
 pub(super) async fn list_branch_rules(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, branch)): Path<BranchPath>,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
-        Ok(page.answer(&hub, &uri.0, repo.rules_json(&branch)))
+        Ok(page.answer(repo.rules_json(&branch)))
     })
 }
 

@@ -3,21 +3,18 @@
 use std::sync::Arc;
 
 use axum::{
-    extract::{OriginalUri, Path, Query, State},
+    extract::{Path, Query, State},
     http::StatusCode,
 };
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::{
     FakeGitHub, RunConclusion,
     auth::{GitHubCaller, not_found, refuse_request},
     hub::GitHubState,
     repository,
-    rest::{
-        GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_links,
-        with_repo,
-    },
+    rest::{JsonBody, ListPage, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo},
     state::CheckRunRecord,
 };
 use crate::http::{iso_now, render_json_answer};
@@ -79,9 +76,8 @@ impl CheckRunFields {
 pub(super) async fn list_check_runs(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, sha)): Path<(String, String, String)>,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
     Query(only): Query<CheckRunsQuery>,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
@@ -93,13 +89,8 @@ pub(super) async fn list_check_runs(
         let checks = repo.checks.iter().filter(|check| {
             check.sha == branch && only.check_name.as_ref().is_none_or(|name| *name == check.name)
         });
-        let runs: Vec<Value> = checks.map(|check| repo.check_json(check, &hub.url)).collect();
-        let total = runs.len();
-        let (page, links) = page.slice(&hub, &uri.0, runs);
-        Ok(with_links(
-            render_json_answer(StatusCode::OK, json!({"total_count": total, "check_runs": page})),
-            links,
-        ))
+        let runs = checks.map(|check| repo.check_json(check, &hub.url));
+        Ok(page.answer_counted("check_runs", runs.collect()))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
@@ -10,7 +10,7 @@ use serde_json::json;
 
 use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::hub::GitHubState;
-use super::rest::{GitHubPageQuery, JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo};
+use super::rest::{JsonBody, ListPage, NumberPath, RestAnswer, render_validation_failure, with_repo};
 use super::state::{CommentRecord, RepositoryRecord};
 use crate::http::render_json_answer;
 
@@ -37,9 +37,8 @@ fn check_text(comment: IssueCommentBody) -> Result<String, axum::response::Respo
 pub(super) async fn list_comments(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         repo.has_thread(number).then_some(()).ok_or_else(not_found)?;
@@ -50,7 +49,7 @@ pub(super) async fn list_comments(
         let items = comments
             .map(|comment| repo.comment_json(comment, &hub.url))
             .collect();
-        Ok(page.answer(&hub, &uri.0, items))
+        Ok(page.answer(items))
     })
 }
 
@@ -65,9 +64,9 @@ pub(super) struct AllQuery {
 pub(super) async fn list_all(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name)): Path<(String, String)>,
-    (Query(query), Query(page)): (Query<AllQuery>, Query<GitHubPageQuery>),
+    Query(query): Query<AllQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     let sort = query.sort.as_deref();
     if !matches!(sort, None | Some("created" | "updated"))
@@ -93,7 +92,7 @@ pub(super) async fn list_all(
             .into_iter()
             .map(|comment| repo.comment_json(comment, &hub.url))
             .collect();
-        Ok(page.answer(&hub, &uri.0, items))
+        Ok(page.answer(items))
     })
 }
 

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ use super::auth::{GitHubCaller, not_found};
 use super::hub::GitHubState;
 use super::pulls::add_missing_names;
 use super::rest::{
-    GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
+    JsonBody, ListPage, NumberPath, RepoPath, RestAnswer, find_invalid_parameter, render_validation_failure,
+    with_repo,
 };
 use super::shape::label_json;
 use super::state::RepositoryRecord;
@@ -30,16 +31,11 @@ pub(super) struct IssuesQuery {
 impl IssuesQuery {
     /// Returns the name of the first parameter with a value that GitHub refuses.
     fn find_invalid(&self) -> Option<&'static str> {
-        let is_known = |value: &Option<String>, known: &[&str]| {
-            value.as_deref().is_none_or(|value| known.contains(&value))
-        };
-        [
-            ("state", is_known(&self.state, &["open", "closed", "all"])),
-            ("sort", is_known(&self.sort, &["created", "updated", "comments"])),
-            ("direction", is_known(&self.direction, &["asc", "desc"])),
-        ]
-        .into_iter()
-        .find_map(|(name, is_valid)| (!is_valid).then_some(name))
+        find_invalid_parameter(&[
+            ("state", &self.state, &["open", "closed", "all"]),
+            ("sort", &self.sort, &["created", "updated", "comments"]),
+            ("direction", &self.direction, &["asc", "desc"]),
+        ])
     }
 
     /// Sorts issues in their REST form as the query asks.
@@ -77,9 +73,9 @@ fn sort_by_time(items: &mut [Value], field: &str) {
 pub(super) async fn list_issues(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name)): RepoPath,
-    (Query(query), Query(page)): (Query<IssuesQuery>, Query<GitHubPageQuery>),
+    Query(query): Query<IssuesQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     if let Some(field) = query.find_invalid() {
         return Err(render_validation_failure(
@@ -95,7 +91,7 @@ pub(super) async fn list_issues(
         let pulls = pulls.map(|pull| repo.pull_as_issue_json(pull, &hub.url));
         let mut items: Vec<Value> = issues.chain(pulls).collect();
         query.order(&mut items);
-        Ok(page.answer(&hub, &uri.0, items))
+        Ok(page.answer(items))
     })
 }
 

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, Query, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,8 @@ use super::hub::{GitHubState, NO_DRAFTS, NewPull};
 use super::pull_edits::{PullUpdateBody, render_custom_error, render_field_error};
 use super::repository;
 use super::rest::{
-    GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
+    JsonBody, ListPage, NumberPath, RepoPath, RestAnswer, find_invalid_parameter, render_validation_failure,
+    with_repo,
 };
 use super::state::{PullRecord, RepositoryRecord};
 use crate::http::render_json_answer;
@@ -34,20 +35,12 @@ pub(super) struct PullsQuery {
 impl PullsQuery {
     /// Returns the name of the first parameter with a value that GitHub refuses.
     fn find_invalid(&self) -> Option<&'static str> {
-        let is_known = |value: &Option<String>, known: &[&str]| {
-            value.as_deref().is_none_or(|value| known.contains(&value))
-        };
-        [
-            ("state", is_known(&self.state, &["open", "closed", "all"])),
+        find_invalid_parameter(&[
+            ("state", &self.state, &["open", "closed", "all"]),
             // The stand-in does not implement `long-running`, which no client uses.
-            (
-                "sort",
-                is_known(&self.sort, &["created", "updated", "popularity"]),
-            ),
-            ("direction", is_known(&self.direction, &["asc", "desc"])),
-        ]
-        .into_iter()
-        .find_map(|(name, is_valid)| (!is_valid).then_some(name))
+            ("sort", &self.sort, &["created", "updated", "popularity"]),
+            ("direction", &self.direction, &["asc", "desc"]),
+        ])
     }
 
     fn wants(&self, repo: &RepositoryRecord, pull: &PullRecord) -> bool {
@@ -92,10 +85,9 @@ impl PullsQuery {
 pub(super) async fn list_pull_requests(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name)): RepoPath,
     Query(query): Query<PullsQuery>,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     if let Some(name) = query.find_invalid() {
         return Err(render_validation_failure(&render_field_error(name, "invalid")));
@@ -111,7 +103,7 @@ pub(super) async fn list_pull_requests(
             .into_iter()
             .map(|pull| repo.simple_pull_json(pull, &hub.url))
             .collect();
-        Ok(page.answer(&hub, &uri.0, items))
+        Ok(page.answer(items))
     })
 }
 
@@ -288,9 +280,8 @@ pub(super) async fn request_reviewers(
 pub(super) async fn list_reviews(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
@@ -301,7 +292,7 @@ pub(super) async fn list_reviews(
             value["state"] = json!(review.state.to_ascii_uppercase());
             value
         });
-        Ok(page.answer(&hub, &uri.0, items.collect()))
+        Ok(page.answer(items.collect()))
     })
 }
 
@@ -342,15 +333,14 @@ pub(super) async fn reply_to_comment(
 pub(super) async fn line_comments(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
         let of_review = |review| repo.line_comments_json(pull, review, &hub.url);
         let reviews = pull.reviews.iter().filter(|review| hub.log.lists(review.made));
         let items = reviews.flat_map(of_review);
-        Ok(page.answer(&hub, &uri.0, items.collect()))
+        Ok(page.answer(items.collect()))
     })
 }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::{Form, Json, OriginalUri, Path, Query, State};
+use axum::extract::{Form, Json, Path, Query, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Redirect, Response};
 use axum::routing::{get, patch, post};
@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::auth::{AppCaller, not_found};
 use super::hub::GitHubState;
-use super::rest::{GitHubPageQuery, RestAnswer, installation_id};
+use super::rest::{ListPage, RestAnswer, installation_id};
 use super::scope::TokenPermissions;
 use super::shape::{
     extend_object, render_account as account_json, render_app as app_json,
@@ -166,8 +166,7 @@ async fn convert_code(State(hub): State<Arc<GitHubState>>, Path(code): Path<Stri
 async fn list_installations(
     State(hub): State<Arc<GitHubState>>,
     caller: AppCaller,
-    uri: OriginalUri,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> Response {
     let found: Vec<Value> = {
         let world = hub.world();
@@ -183,7 +182,7 @@ async fn list_installations(
         let own = owner.map(|owner| installation_json(id, &owner, &login, &hub.url));
         others.chain(own).collect()
     };
-    page.answer(&hub, &uri.0, found)
+    page.answer(found)
 }
 
 /// Webhook configuration of an App.

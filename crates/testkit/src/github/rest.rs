@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use axum::body::Bytes;
-use axum::extract::{FromRequest, OriginalUri, Path, Query, Request, State};
+use axum::extract::{FromRequest, FromRequestParts, OriginalUri, Path, Query, Request, State};
+use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use serde::Deserialize;
@@ -80,62 +81,90 @@ pub(super) fn with_repo<T>(
 }
 
 #[derive(Deserialize)]
-pub(super) struct GitHubPageQuery {
-    #[serde(default)]
+struct PageQuery {
     per_page: Option<usize>,
-    #[serde(default)]
     page: Option<usize>,
 }
 
-impl GitHubPageQuery {
-    /// Returns the items of the requested page and the `link` header for the other pages.
-    pub(super) fn slice(
-        &self,
-        hub: &GitHubState,
-        uri: &Uri,
-        items: Vec<Value>,
-    ) -> (Vec<Value>, Option<String>) {
-        // GitHub's pages have 30 entries by default and at most 100.
-        let per_page = self.per_page.unwrap_or(30).clamp(1, 100);
-        let page = self.page.unwrap_or(1).max(1);
-        let last = items.len().div_ceil(per_page).max(1);
-        let link = |to: usize, rel: &str| {
-            // The links keep the other parameters of the request.
-            let kept = uri
-                .query()
-                .unwrap_or_default()
-                .split('&')
-                .filter(|pair| !pair.is_empty() && !pair.starts_with("page="));
-            let query: Vec<&str> = kept.collect();
-            format!(
-                "<{}{}?{}&page={to}>; rel=\"{rel}\"",
-                hub.url,
-                uri.path(),
-                query.join("&")
-            )
-        };
-        let links = (page < last).then(|| format!("{}, {}", link(page + 1, "next"), link(last, "last")));
-        (
-            items
-                .into_iter()
-                .skip((page - 1) * per_page)
-                .take(per_page)
-                .collect(),
-            links,
-        )
-    }
+/// Page of a list that a request asks for.
+pub(super) struct ListPage {
+    hub_url: String,
+    uri: Uri,
+    number: usize,
+    size: usize,
+}
 
-    pub(super) fn answer(&self, hub: &GitHubState, uri: &Uri, items: Vec<Value>) -> Response {
-        let (page, links) = self.slice(hub, uri, items);
-        with_links(render_json_answer(StatusCode::OK, Value::Array(page)), links)
+impl FromRequestParts<Arc<GitHubState>> for ListPage {
+    type Rejection = Response;
+
+    async fn from_request_parts(parts: &mut Parts, hub: &Arc<GitHubState>) -> Result<Self, Response> {
+        let OriginalUri(uri) = OriginalUri::from_request_parts(parts, hub)
+            .await
+            .unwrap_or_else(|never| match never {});
+        let asked = Query::<PageQuery>::from_request_parts(parts, hub).await;
+        let Query(asked) = asked.map_err(IntoResponse::into_response)?;
+        Ok(Self {
+            hub_url: hub.url.clone(),
+            uri,
+            number: asked.page.unwrap_or(1).max(1),
+            // GitHub's pages have 30 entries by default and at most 100.
+            size: asked.per_page.unwrap_or(30).clamp(1, 100),
+        })
     }
 }
 
-pub(super) fn with_links(mut response: Response, links: Option<String>) -> Response {
-    if let Some(value) = links.and_then(|links| links.parse().ok()) {
-        response.headers_mut().insert(header::LINK, value);
+impl ListPage {
+    /// Answers with the items of the page as a list.
+    pub(super) fn answer(&self, items: Vec<Value>) -> Response {
+        self.answer_with(items, |items, _| Value::Array(items))
     }
-    response
+
+    /// Answers with the items of the page under `name`, and with the number of all items.
+    pub(super) fn answer_counted(&self, name: &str, items: Vec<Value>) -> Response {
+        self.answer_with(items, |items, total| json!({"total_count": total, name: items}))
+    }
+
+    /// Answers with what `body` makes of the page's items and the number of all items, and with the `link`
+    /// header for the other pages.
+    fn answer_with(&self, items: Vec<Value>, body: impl FnOnce(Vec<Value>, usize) -> Value) -> Response {
+        let total = items.len();
+        let last = total.div_ceil(self.size).max(1);
+        let before = (self.number - 1) * self.size;
+        let items = items.into_iter().skip(before).take(self.size).collect();
+        let mut response = render_json_answer(StatusCode::OK, body(items, total));
+        if self.number < last {
+            let links = format!(
+                "{}, {}",
+                self.link(self.number + 1, "next"),
+                self.link(last, "last")
+            );
+            if let Ok(links) = links.parse() {
+                response.headers_mut().insert(header::LINK, links);
+            }
+        }
+        response
+    }
+
+    /// Renders the link to another page. It keeps the other parameters of the request.
+    fn link(&self, to: usize, rel: &str) -> String {
+        let pairs = self.uri.query().unwrap_or_default().split('&');
+        let kept: Vec<&str> = pairs
+            .filter(|pair| !pair.is_empty() && !pair.starts_with("page="))
+            .collect();
+        let (path, query) = (self.uri.path(), kept.join("&"));
+        format!("<{}{path}?{query}&page={to}>; rel=\"{rel}\"", self.hub_url)
+    }
+}
+
+/// Returns the name of the first parameter with a value that GitHub refuses.
+pub(super) fn find_invalid_parameter(
+    parameters: &[(&'static str, &Option<String>, &[&str])],
+) -> Option<&'static str> {
+    let mut parameters = parameters.iter();
+    parameters.find_map(|(name, value, known)| {
+        let is_invalid = |value: &str| !known.contains(&value);
+        value.as_deref().is_some_and(is_invalid).then_some(*name)
+    })
 }
 
 /// Answers publicly, as a server outside private mode does.
@@ -290,8 +319,7 @@ fn list_covered_repositories(hub: &GitHubState, caller: &GitHubCaller) -> Vec<Va
 pub(super) async fn list_installation_repositories(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
-    uri: OriginalUri,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     if caller.token.is_personal() {
         return Err(refuse_request(
@@ -299,21 +327,16 @@ pub(super) async fn list_installation_repositories(
             "You must authenticate with an installation access token in order to list repositories for an installation.",
         ));
     }
-    let all = list_covered_repositories(&hub, &caller);
-    let total = all.len();
-    let (page, links) = page.slice(&hub, &uri.0, all);
-    let body = json!({"total_count": total, "repositories": page});
-    Ok(with_links(render_json_answer(StatusCode::OK, body), links))
+    Ok(page.answer_counted("repositories", list_covered_repositories(&hub, &caller)))
 }
 
 /// Lists the repositories of the token's user.
 pub(super) async fn list_user_repositories(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
-    uri: OriginalUri,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> Response {
-    page.answer(&hub, &uri.0, list_covered_repositories(&hub, &caller))
+    page.answer(list_covered_repositories(&hub, &caller))
 }
 
 pub(super) async fn combined_status(
@@ -373,8 +396,7 @@ fn delivery_json(delivery: &SentDelivery) -> Value {
 pub(super) async fn list_deliveries(
     State(hub): State<Arc<GitHubState>>,
     _caller: AppCaller,
-    uri: axum::extract::OriginalUri,
-    Query(query): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> Response {
     let newest_first = hub
         .webhooks
@@ -383,7 +405,7 @@ pub(super) async fn list_deliveries(
         .rev()
         .map(delivery_json)
         .collect();
-    query.answer(&hub, &uri.0, newest_first)
+    page.answer(newest_first)
 }
 
 pub(super) async fn get_delivery(

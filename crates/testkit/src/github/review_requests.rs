@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::ensure;
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -12,7 +12,7 @@ use super::FakeGitHub;
 use super::auth::{GitHubCaller, not_found, refuse_request};
 use super::hub::GitHubState;
 use super::hunks::{self, PatchFile, list_changed_files};
-use super::rest::{GitHubPageQuery, JsonBody, NumberPath, RestAnswer, render_validation_failure, with_repo};
+use super::rest::{JsonBody, ListPage, NumberPath, RestAnswer, render_validation_failure, with_repo};
 use super::review_comments::OnLines;
 use super::shape::{label_json, render_user};
 use super::{history, repository};
@@ -67,15 +67,14 @@ impl GitHubState {
 pub(super) async fn list_pull_files(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
         let files = list_changed_files(repo, pull);
         let items = files.iter().map(|file| file.json(repo, &pull.head_sha, &hub.url));
-        Ok(page.answer(&hub, &uri.0, items.collect()))
+        Ok(page.answer(items.collect()))
     })
 }
 
@@ -83,9 +82,8 @@ pub(super) async fn list_pull_files(
 pub(super) async fn list_pull_commits(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
@@ -95,7 +93,7 @@ pub(super) async fn list_pull_commits(
         let commits = history::list_pushed_commits(&repo.path, Some(&base), &pull.head_sha);
         let commits = commits.unwrap_or_default();
         let items = commits.iter().map(|commit| repo.commit_json(commit, &hub.url));
-        Ok(page.answer(&hub, &uri.0, items.collect()))
+        Ok(page.answer(items.collect()))
     })
 }
 
@@ -103,9 +101,8 @@ pub(super) async fn list_pull_commits(
 pub(super) async fn list_review_events(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         let pull = repo.pulls.get(&number).ok_or_else(not_found)?;
@@ -116,7 +113,7 @@ pub(super) async fn list_review_events(
                 "performed_via_github_app": null, "review_requester": render_user(by), "requested_reviewer": render_user(login),
             })
         });
-        Ok(page.answer(&hub, &uri.0, items.collect()))
+        Ok(page.answer(items.collect()))
     })
 }
 

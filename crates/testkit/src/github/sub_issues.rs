@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{OriginalUri, Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::Response;
 use serde::Deserialize;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::auth::{GitHubCaller, not_found};
 use super::hub::GitHubState;
 use super::rest::{
-    GitHubPageQuery, JsonBody, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
+    JsonBody, ListPage, NumberPath, RepoPath, RestAnswer, render_validation_failure, with_repo,
 };
 use super::state::{IssueRecord, RepositoryRecord};
 use super::{FakeGitHub, StandInIssue};
@@ -77,16 +77,15 @@ fn list_part_numbers(repo: &RepositoryRecord, parent: u64) -> Vec<u64> {
 pub(super) async fn list_sub_issues(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
-    uri: OriginalUri,
     Path((owner, name, number)): NumberPath,
-    Query(page): Query<GitHubPageQuery>,
+    page: ListPage,
 ) -> RestAnswer {
     with_repo(&hub, &owner, &name, |repo| {
         issue_json(repo, number, &hub.url)?;
         let parts = list_part_numbers(repo, number);
         let items = parts.iter().map(|part| issue_json(repo, *part, &hub.url));
         let items = items.collect::<Result<Vec<Value>, _>>()?;
-        Ok(page.answer(&hub, &uri.0, items))
+        Ok(page.answer(items))
     })
 }
 
