@@ -41,8 +41,9 @@ impl PlayedDialect {
         let body = match self {
             Self::Anthropic => anthropic::render_error(kind, message),
             Self::Bedrock => bedrock::render_error(message),
-            Self::OpenAi | Self::Azure => openai::render_error(kind, message),
-            Self::Responses | Self::AzureResponses => responses::render_error(kind, message),
+            Self::OpenAi | Self::Azure | Self::Responses | Self::AzureResponses => {
+                openai::render_error(kind, message)
+            }
         };
         let mut response = render_json_answer(status, body);
         if self == Self::Bedrock {

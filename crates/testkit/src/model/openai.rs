@@ -4,7 +4,7 @@
 use serde_json::{Value, json};
 
 use super::reply::{PlayedReply, split_pieces};
-use super::script::PlayedTranscript;
+use super::script::{PlayedTranscript, TranscriptBuilder};
 
 const KNOWN: [&str; 22] = [
     "model",
@@ -46,12 +46,8 @@ pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
     check_output(&body["response_format"])?;
     let messages = body["messages"].as_array().filter(|list| !list.is_empty());
     let mut reader = TranscriptReader {
-        transcript: PlayedTranscript {
-            tools,
-            ..PlayedTranscript::default()
-        },
+        transcript: TranscriptBuilder::new(tools),
         open: Vec::new(),
-        fresh: true,
     };
     for (index, message) in messages
         .ok_or("'messages' must be a non-empty array")?
@@ -98,10 +94,8 @@ fn check_output(format: &Value) -> Result<(), String> {
 }
 
 struct TranscriptReader {
-    transcript: PlayedTranscript,
+    transcript: TranscriptBuilder,
     open: Vec<String>,
-    /// True if the next text starts a new group.
-    fresh: bool,
 }
 
 impl TranscriptReader {
@@ -119,14 +113,7 @@ impl TranscriptReader {
         match role {
             "system" | "developer" => text_of(&message["content"]).map(drop),
             "user" => {
-                let text = text_of(&message["content"])?;
-                self.take(&text);
-                // All texts before the first reply form the opening.
-                if self.transcript.turns == 0 {
-                    let opening = &mut self.transcript.opening;
-                    opening.push_str(if opening.is_empty() { "" } else { "\n" });
-                    opening.push_str(&text);
-                }
+                self.transcript.add_user_text(&text_of(&message["content"])?);
                 Ok(())
             }
             "assistant" => self.assistant(message),
@@ -139,7 +126,7 @@ impl TranscriptReader {
                     format!("messages with role 'tool' must be a response to a preceeding message with 'tool_calls': {id}")
                 })?;
                 self.open.remove(position);
-                self.take(&text_of(&message["content"])?);
+                self.transcript.add_text(&text_of(&message["content"])?);
                 Ok(())
             }
             other => Err(format!("Invalid value: '{other}' is no role")),
@@ -166,32 +153,16 @@ impl TranscriptReader {
             serde_json::from_str::<Value>(arguments).map_err(|_| "'arguments' must be JSON in a string")?;
             self.open.push(id.to_owned());
         }
-        self.transcript.turns += 1;
-        self.fresh = true;
+        self.transcript.add_turn();
         Ok(())
-    }
-
-    fn take(&mut self, text: &str) {
-        // All texts between two assistant turns form one answer.
-        if std::mem::take(&mut self.fresh) {
-            self.transcript.latest.clear();
-            self.transcript.answers.push(String::new());
-        }
-        if let Some(answer) = self.transcript.answers.last_mut() {
-            answer.push_str(text);
-        }
-        self.transcript.latest.push_str(text);
-        self.transcript.latest.push('\n');
     }
 
     fn end(self) -> Result<PlayedTranscript, String> {
         if !self.open.is_empty() {
             return Err(format!("tool calls without a result: {}", self.open.join(", ")));
         }
-        if self.fresh || self.transcript.opening.is_empty() {
-            return Err("the last message must be the user's or a tool's".to_owned());
-        }
-        Ok(self.transcript)
+        let transcript = self.transcript.build();
+        transcript.ok_or_else(|| "the last message must be the user's or a tool's".to_owned())
     }
 }
 

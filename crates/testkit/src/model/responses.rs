@@ -5,7 +5,7 @@ use data_encoding::HEXLOWER;
 use serde_json::{Value, json};
 
 use super::reply::{PlayedCall, PlayedReply, split_pieces};
-use super::script::PlayedTranscript;
+use super::script::{PlayedTranscript, TranscriptBuilder};
 
 const KNOWN: &[&str] = &[
     "model",
@@ -75,14 +75,10 @@ pub(super) fn read_request(body: &Value) -> Result<PlayedTranscript, String> {
     check_output(&body["text"]["format"])?;
     let mut reader = InputReader {
         model,
-        transcript: PlayedTranscript {
-            tools,
-            ..PlayedTranscript::default()
-        },
+        transcript: TranscriptBuilder::new(tools),
         open: Vec::new(),
         reasoning: None,
         is_in_reply: false,
-        is_fresh: true,
     };
     let input = body["input"].as_array().filter(|list| !list.is_empty());
     let input = input.ok_or("Invalid type for 'input': expected a non-empty array of items.")?;
@@ -130,15 +126,13 @@ fn check_output(format: &Value) -> Result<(), String> {
 
 struct InputReader<'a> {
     model: &'a str,
-    transcript: PlayedTranscript,
+    transcript: TranscriptBuilder,
     /// Calls without a result.
     open: Vec<String>,
     /// Reasoning whose following item is missing.
     reasoning: Option<String>,
     /// True between the first and the last item of a reply.
     is_in_reply: bool,
-    /// True if the next text starts a new group.
-    is_fresh: bool,
 }
 
 impl InputReader<'_> {
@@ -169,13 +163,7 @@ impl InputReader<'_> {
     fn user_message(&mut self, item: &Value) -> Result<(), String> {
         let text = check_parts(&item["content"], &["input_text", "input_image"])?;
         self.end_reply()?;
-        self.take(&text);
-        // All texts before the first reply form the opening.
-        if self.transcript.turns == 0 {
-            let opening = &mut self.transcript.opening;
-            opening.push_str(if opening.is_empty() { "" } else { "\n" });
-            opening.push_str(&text);
-        }
+        self.transcript.add_user_text(&text);
         Ok(())
     }
 
@@ -244,14 +232,13 @@ impl InputReader<'_> {
             Value::String(text) => text.clone(),
             parts => check_parts(parts, &["input_text", "input_image"])?,
         };
-        self.take(&text);
+        self.transcript.add_text(&text);
         Ok(())
     }
 
     fn begin_reply(&mut self) {
         if !std::mem::replace(&mut self.is_in_reply, true) {
-            self.transcript.turns += 1;
-            self.is_fresh = true;
+            self.transcript.add_turn();
         }
     }
 
@@ -273,25 +260,11 @@ impl InputReader<'_> {
         }
     }
 
-    fn take(&mut self, text: &str) {
-        // All texts between two replies form one answer.
-        if std::mem::take(&mut self.is_fresh) {
-            self.transcript.latest.clear();
-            self.transcript.answers.push(String::new());
-        }
-        if let Some(answer) = self.transcript.answers.last_mut() {
-            answer.push_str(text);
-        }
-        self.transcript.latest.push_str(text);
-        self.transcript.latest.push('\n');
-    }
-
     fn end(mut self) -> Result<PlayedTranscript, String> {
-        if self.is_fresh || self.is_in_reply || self.transcript.opening.is_empty() {
-            return Err("the last item must be the user's or a tool's".to_owned());
-        }
-        self.end_reply()?;
-        Ok(self.transcript)
+        let ended = self.end_reply();
+        let transcript = self.transcript.build();
+        let transcript = transcript.ok_or("the last item must be the user's or a tool's")?;
+        ended.map(|()| transcript)
     }
 }
 
@@ -339,11 +312,6 @@ fn is_function_name(name: &str) -> bool {
 fn encrypt_reasoning(id: &str, model: &str) -> String {
     let digest = ring::digest::digest(&ring::digest::SHA256, format!("{model}\n{id}").as_bytes());
     HEXLOWER.encode(digest.as_ref())
-}
-
-/// Renders an error body.
-pub(super) fn render_error(kind: &str, message: &str) -> Value {
-    json!({"error": {"message": message, "type": kind, "param": null, "code": null}})
 }
 
 /// Renders the reply as one JSON body. Without `is_encrypted` its reasoning has no content.

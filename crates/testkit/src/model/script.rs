@@ -187,6 +187,58 @@ pub(crate) struct PlayedTranscript {
     pub(crate) tools: Vec<String>,
 }
 
+/// Transcript that grows message by message.
+pub(super) struct TranscriptBuilder {
+    transcript: PlayedTranscript,
+    /// True if the next text starts a new answer.
+    is_fresh: bool,
+}
+
+impl TranscriptBuilder {
+    pub(super) fn new(tools: Vec<String>) -> Self {
+        Self {
+            transcript: PlayedTranscript {
+                tools,
+                ..PlayedTranscript::default()
+            },
+            is_fresh: true,
+        }
+    }
+
+    pub(super) fn add_turn(&mut self) {
+        self.transcript.turns += 1;
+        self.is_fresh = true;
+    }
+
+    pub(super) fn add_user_text(&mut self, text: &str) {
+        self.add_text(text);
+        // All texts before the first reply form the opening.
+        if self.transcript.turns == 0 {
+            let opening = &mut self.transcript.opening;
+            opening.push_str(if opening.is_empty() { "" } else { "\n" });
+            opening.push_str(text);
+        }
+    }
+
+    pub(super) fn add_text(&mut self, text: &str) {
+        // All texts between two assistant turns form one answer.
+        if std::mem::take(&mut self.is_fresh) {
+            self.transcript.latest.clear();
+            self.transcript.answers.push(String::new());
+        }
+        if let Some(answer) = self.transcript.answers.last_mut() {
+            answer.push_str(text);
+        }
+        self.transcript.latest.push_str(text);
+        self.transcript.latest.push('\n');
+    }
+
+    /// Returns the transcript; `None` unless its last text is the user's or a tool's.
+    pub(super) fn build(self) -> Option<PlayedTranscript> {
+        (!self.is_fresh && !self.transcript.opening.is_empty()).then_some(self.transcript)
+    }
+}
+
 /// Sentence of the prompt that requests a summary of the conversation.
 pub(super) const SUMMARY_ASKED: &str = "Reply with a summary of it for yourself";
 
