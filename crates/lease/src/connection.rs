@@ -2,15 +2,19 @@
 
 use std::{path::Path, sync::Arc, time::Duration};
 
-use domain::cause::format_error_chain;
+use domain::{ErrorCause, cause::format_error_chain};
 use parking_lot::Mutex;
 use redis::{
     Client, IntoConnectionInfo as _, TlsCertificates,
     aio::{ConnectionManager, ConnectionManagerConfig},
 };
 use secrecy::ExposeSecret as _;
+use tokio::time::timeout;
 
-use crate::{Settings, error::Error};
+use crate::{
+    Settings,
+    error::{Error, RedisOutage},
+};
 
 /// Limit of one request to the server.
 pub(crate) const RESPONSE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -23,7 +27,7 @@ pub(crate) struct RedisConnection(Arc<RedisConnectionShared>);
 struct RedisConnectionShared {
     settings: Settings,
     /// Host and port, for errors.
-    address: Arc<str>,
+    address: String,
     state: Mutex<RedisConnectionState>,
 }
 
@@ -37,7 +41,7 @@ impl RedisConnection {
     pub(crate) fn open(settings: &Settings) -> Result<Self, Error> {
         let authorities = settings.ca.as_deref().map(read_authorities).transpose()?;
         let client = build_client(settings, authorities.as_deref())?;
-        let address: Arc<str> = client.get_connection_info().addr().to_string().into();
+        let address = client.get_connection_info().addr().to_string();
         let manager = build_manager(client)?;
         Ok(Self(Arc::new(RedisConnectionShared {
             settings: settings.clone(),
@@ -46,9 +50,32 @@ impl RedisConnection {
         })))
     }
 
-    /// Host and port, for errors.
-    pub(crate) fn address(&self) -> Arc<str> {
-        Arc::clone(&self.0.address)
+    pub(crate) fn unavailable(&self, source: impl Into<ErrorCause>) -> Error {
+        Error::Unavailable {
+            address: self.0.address.clone(),
+            source: source.into(),
+        }
+    }
+
+    /// Waits for an answer with a limit. The client's own timeout does not cover a reconnect.
+    pub(crate) async fn bounded<T>(
+        &self,
+        outage: &RedisOutage,
+        limit: Duration,
+        asking: impl Future<Output = redis::RedisResult<T>>,
+    ) -> Result<T, Error> {
+        let answer = match timeout(limit, asking).await {
+            Ok(answer) => answer.map_err(|error| self.unavailable(error)),
+            Err(_) => Err(self.unavailable(format!("no answer within {} ms", limit.as_millis()))),
+        };
+        match &answer {
+            Ok(_) => outage.answered(),
+            Err(error) => {
+                outage.failed(error);
+                self.follow_authorities();
+            }
+        }
+        answer
     }
 
     /// Connection that sends commands.

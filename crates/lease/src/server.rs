@@ -2,9 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::ErrorCause;
 use redis::{Cmd, FromRedisValue, Script, ScriptInvocation};
-use tokio::time::timeout;
 
 use crate::{
     connection::{RESPONSE_TIMEOUT, RedisConnection},
@@ -64,30 +62,13 @@ impl LeaseServer {
         self.bounded(command.query_async(&mut connection)).await
     }
 
-    pub(crate) fn unavailable(&self, source: impl Into<ErrorCause>) -> Error {
-        Error::Unavailable {
-            address: self.connection.address().to_string(),
-            source: source.into(),
-        }
-    }
-
-    /// Waits for an answer with a limit. The client's own timeout does not cover a reconnect.
     pub(crate) async fn bounded<T>(
         &self,
         asking: impl Future<Output = redis::RedisResult<T>>,
     ) -> Result<T, Error> {
-        let answer = match timeout(RESPONSE_TIMEOUT, asking).await {
-            Ok(answer) => answer.map_err(|error| self.unavailable(error)),
-            Err(_) => Err(self.unavailable("no answer within 1 s")),
-        };
-        match &answer {
-            Ok(_) => self.outage.answered(),
-            Err(error) => {
-                self.outage.failed(error);
-                self.connection.follow_authorities();
-            }
-        }
-        answer
+        self.connection
+            .bounded(&self.outage, RESPONSE_TIMEOUT, asking)
+            .await
     }
 }
 

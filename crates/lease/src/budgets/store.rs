@@ -124,7 +124,10 @@ impl BudgetStore {
                 None => self.remember(None),
             }
         }
-        Err(self.server.unavailable("amounts are lost again and again"))
+        Err(self
+            .server
+            .connection
+            .unavailable("amounts are lost again and again"))
     }
 
     fn reservation(

@@ -2,12 +2,8 @@
 
 use std::time::Duration;
 
-use domain::{
-    ErrorCause,
-    limits::{LimitClass, LimitedRequest, PrimaryQuota, WriteBucket},
-};
+use domain::limits::{LimitClass, LimitedRequest, PrimaryQuota, WriteBucket};
 use redis::{FromRedisValue, Script, ScriptInvocation};
-use tokio::time::timeout;
 
 use super::LONGEST_IN_PLACE;
 use crate::{
@@ -133,7 +129,8 @@ impl LimitStore {
         let mut connection = self.connection.manager();
         let ping = redis::cmd("PING");
         let asking = ping.query_async::<String>(&mut connection);
-        self.bounded(RESPONSE_TIMEOUT, asking).await.map(drop)
+        let answer = self.connection.bounded(&self.outage, RESPONSE_TIMEOUT, asking);
+        answer.await.map(drop)
     }
 
     pub(super) async fn ask(&self, names: &LimitKeys, buckets: &[WriteBucket]) -> Result<SharedWaits, Error> {
@@ -193,33 +190,8 @@ impl LimitStore {
         script: &ScriptInvocation<'_>,
     ) -> Result<T, Error> {
         let mut connection = self.connection.manager();
-        self.bounded(limit, script.invoke_async(&mut connection)).await
-    }
-
-    /// Waits for an answer with a limit. The client's own timeout does not cover a reconnect.
-    async fn bounded<T>(
-        &self,
-        limit: Duration,
-        asking: impl Future<Output = redis::RedisResult<T>>,
-    ) -> Result<T, Error> {
-        let unavailable = |source: ErrorCause| Error::Unavailable {
-            address: self.connection.address().to_string(),
-            source,
-        };
-        let answer = match timeout(limit, asking).await {
-            Ok(answer) => answer.map_err(|error| unavailable(error.into())),
-            Err(_) => Err(unavailable(
-                format!("no answer within {} ms", limit.as_millis()).into(),
-            )),
-        };
-        match &answer {
-            Ok(_) => self.outage.answered(),
-            Err(error) => {
-                self.outage.failed(error);
-                self.connection.follow_authorities();
-            }
-        }
-        answer
+        let asking = script.invoke_async(&mut connection);
+        self.connection.bounded(&self.outage, limit, asking).await
     }
 }
 
