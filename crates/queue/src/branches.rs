@@ -9,7 +9,7 @@ use crate::{
     error::Error,
     names::{self, KeyValueBucket, RecordKey},
     table::TypedTable,
-    unreadable_record::{FoundValue, TableRevision},
+    unreadable_record::TableRevision,
 };
 
 /// Records of head branches: one per branch, of any ticket. Found by repository and name, or all of a ticket.
@@ -35,15 +35,8 @@ impl BranchIndex {
         repository: &RepositoryName,
         branch: &str,
     ) -> Result<Option<(BranchRecord, TableRevision)>, Error> {
-        match self
-            .table
-            .find_last(&names::build_branch_filter(repository, branch))
-            .await?
-        {
-            Some(FoundValue::Value(record, revision)) => Ok(Some((record, revision))),
-            Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
-            None => Ok(None),
-        }
+        let filter = names::build_branch_filter(repository, branch);
+        self.table.get_last(&filter).await
     }
 
     /// Compare-and-set: `None` creates. If two tickets record one branch at the same time, one of them is

@@ -34,15 +34,8 @@ impl PullRequestIndex {
         repository: &RepositoryName,
         number: u64,
     ) -> Result<Option<PullRequestRecord>, Error> {
-        match self
-            .table
-            .find_last(&names::build_pull_request_filter(repository, number))
-            .await?
-        {
-            Some(FoundValue::Value(record, _)) => Ok(Some(record)),
-            Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
-            None => Ok(None),
-        }
+        let filter = names::build_pull_request_filter(repository, number);
+        Ok(self.table.get_last(&filter).await?.map(|(record, _)| record))
     }
 
     /// Writes a record and replaces the existing one, of any ticket. An equal record is left alone.

@@ -74,7 +74,12 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the value is not a `V`.
     pub async fn get(&self, key: impl Into<RecordKey>) -> Result<Option<(V, TableRevision)>, Error> {
-        match self.find(key).await? {
+        self.get_last(&self.bucket.subject(&key.into())).await
+    }
+
+    /// Last written value under a filter, like [`Self::get`].
+    pub(crate) async fn get_last(&self, filter: &str) -> Result<Option<(V, TableRevision)>, Error> {
+        match self.find_last(filter).await? {
             Some(FoundValue::Value(value, revision)) => Ok(Some((value, revision))),
             Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
             None => Ok(None),
