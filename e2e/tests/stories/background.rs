@@ -66,8 +66,6 @@ async fn earlier_rejection_reason_reaches_next_attempt() {
     });
     let pulls = world.github.pull_requests(shop);
     assert_eq!(pulls.len(), 2, "the refused one and ours");
-    assert_eq!(world.model.violations(), Vec::<String>::new());
-    assert_eq!(world.github.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -102,8 +100,6 @@ async fn linked_tickets_reach_model_with_relation() {
     </linked-ticket-[code]>
     "#)
     });
-    assert_eq!(world.model.violations(), Vec::<String>::new());
-    assert_eq!(world.jira.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -147,7 +143,6 @@ async fn duplicate_ticket_is_declined_with_its_key() {
                 ENG-1: Both want the total to count every piece.\nNothing was pushed.";
     assert!(told.starts_with(said), "{told}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

@@ -116,7 +116,6 @@ async fn issue_comments_return_then_approve_change() {
     assert!(pull.head_sha.starts_with(&second), "{pull:#?}");
     let cart = world.github.file(REPOSITORY, &pull.head, "shop/cart.py");
     assert!(cart.unwrap().contains("# in cents"));
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     gate.world.stop().await.unwrap();
 }
 

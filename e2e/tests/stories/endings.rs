@@ -55,7 +55,6 @@ async fn change_without_handover_stays_as_draft() {
     }
     let told = comment_with(&world, &key, "The draft stays open").await;
     assert!(told.contains("The count is used now."), "{told}");
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -155,7 +154,6 @@ async fn repetition_is_reported_then_draft_kept() {
     .await;
     assert!(matches!(reason, StopReason::Stuck(_)), "{reason:?}");
     assert_eq!(world.model.calls().len(), turns + 5);
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     comment_with(&world, &key, "the model repeated itself").await;
     let pull = only_pull_request(&world);
     assert!(pull.draft && pull.body.contains("not complete"), "{}", pull.body);

