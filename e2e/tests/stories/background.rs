@@ -1,19 +1,14 @@
 //! Background of a ticket in the trackers: earlier pull requests, linked tickets and similar ones.
 
 use domain::{GiveUp, StopReason};
-use e2e::{Options, TestWorld};
 use insta::assert_snapshot;
 use serde_json::json;
 use testkit::{ScriptStep, ServiceFault, fixture, model::surrounding_replies};
 
 use crate::{
-    comment_with, end_of, only_pull_request,
+    comment_with, end_of, only_pull_request, start_default_world,
     transcripts::{compare_normalized_snapshot, first_of_work},
 };
-
-async fn start_default_world() -> TestWorld {
-    TestWorld::start(Options::default()).await.unwrap()
-}
 
 /// Returns the part of a text between the ticket and the list of criteria.
 fn extract_background(text: &str) -> &str {

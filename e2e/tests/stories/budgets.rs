@@ -1,22 +1,18 @@
 //! Budgets beyond one run.
 
 use domain::{BudgetScope, Fact, StopReason, TicketKey};
-use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::{comment_with, end_of};
+use crate::{comment_with, end_of, start_world_with_settings};
 
 /// Budget for one ticket and for the change of a second one, but not for its end.
 const TOKENS: u64 = 66_000;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repository_budget_stops_second_and_third_ticket() {
-    let world = TestWorld::start(Options {
-        settings: vec![("PLANNER__BUDGET__REPOSITORY__MONTH__TOKENS", TOKENS.to_string())],
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let tokens = TOKENS.to_string();
+    let settings = [("PLANNER__BUDGET__REPOSITORY__MONTH__TOKENS", tokens.as_str())];
+    let world = start_world_with_settings(&settings).await;
     let first = world.ask().unwrap();
     assert_eq!(end_of(&world, &first, 0).await, StopReason::Completed);
 

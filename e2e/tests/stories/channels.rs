@@ -7,7 +7,7 @@ use e2e::{Options, TestWorld, WEBHOOK_SECRET};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, ServiceFault, fixture, fixture::REPOSITORY, github::RunConclusion};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request, start_world_with_rules, start_world_with_settings};
 
 // URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
@@ -23,11 +23,7 @@ fn build_polled_options() -> Options {
 
 /// Plays a ticket to its draft and delivers one CI event. Neither polls nor other webhooks report the checks.
 async fn ready_after(event: &str, body: impl Fn(&str, &str) -> Value) {
-    let world = TestWorld::start(Options {
-        settings: vec![("INGEST__POLL_INTERVAL_S", "3600".to_owned())],
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "3600")]).await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     world.github.set_webhook(NOWHERE, WEBHOOK_SECRET);
@@ -164,11 +160,7 @@ async fn issue_edit_restarts_triage_with_new_text() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn plan_is_refused_where_issues_are_forbidden() {
-    let world = TestWorld::start(Options {
-        rules: "discussions:\n  enabled: true\n  research: false\n".to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules("discussions:\n  enabled: true\n  research: false\n").await;
     let text = ("How do we round?", "Is the total of an invoice rounded?");
     let number = world
         .github

@@ -9,7 +9,7 @@ use testkit::{
     github::{ReactedObject, WRITER_LOGIN},
 };
 
-use crate::{comment_with, end_of, only_pull_request, signals::await_reactions};
+use crate::{comment_with, end_of, only_pull_request, signals::await_reactions, start_world_with_rules};
 
 /// Returns the commit or plan that an offered approval names.
 pub(crate) fn extract_approval_target(words: &str) -> String {
@@ -19,11 +19,7 @@ pub(crate) fn extract_approval_target(words: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn comment_approves_named_plan() {
-    let world = TestWorld::start(Options {
-        rules: "agent:\n  approval: plan\n".to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules("agent:\n  approval: plan\n").await;
     let key = world.ask().unwrap();
     let asked = comment_with(&world, &key, "Decide in a comment").await;
     assert_eq!(world.model.calls().len(), 0, "no work yet");

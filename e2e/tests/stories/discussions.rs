@@ -9,7 +9,7 @@ use testkit::{
     github::{ReactedObject, StandInDiscussion, StandInDiscussionComment, WRITER_LOGIN},
 };
 
-use crate::{end_of, signals::await_reactions};
+use crate::{end_of, signals::await_reactions, start_world_with_rules};
 
 const RULES: &str = "discussions:\n  enabled: true\nissues:\n  most_planned: 3\n";
 const LINE: &str = "return full * (100 - discount_percent) // 100";
@@ -105,12 +105,7 @@ async fn discussion_is_summarized_planned_and_closed() {
         "{}  research: false\n",
         "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
     );
-    let world = TestWorld::start(Options {
-        rules,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_rules(rules).await;
     let (number, ticket) = open_discussion(&world, "rita", "Q&A");
     let order = |text: &str| {
         world
@@ -234,12 +229,7 @@ async fn research_links_one_thread_per_question() {
         "{}  threads: 2\n",
         "issues:\n  most_planned: 3\ndiscussions:\n  enabled: true\n"
     );
-    let world = TestWorld::start(Options {
-        rules,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_rules(rules).await;
     let found = |question: &str, answer: &str| {
         let citations = json!([{"path": "shop/cart.py", "line": 36, "quote": LINE}]);
         json!({"question": question, "answer": answer, "citations": citations})

@@ -3,9 +3,10 @@
 use std::collections::HashSet;
 
 use domain::{Fact, StopReason};
-use e2e::{Options, TestWorld};
 use queue::{Error, Queue};
 use testkit::{NatsCluster, NatsOptions, NatsServer};
+
+use crate::start_world_with_settings;
 
 /// Store size, of which Journeyman may use nine tenths.
 const STORE_BYTES: u64 = 20_000_000;
@@ -52,17 +53,13 @@ async fn free_objects(queue: &Queue, names: &HashSet<String>) {
     }
 }
 
-async fn expect_work_goes_on(url: String, replicas: &str) {
-    let world = TestWorld::start(Options {
-        settings: vec![
-            ("NATS__URL", url),
-            ("NATS__REPLICAS", replicas.to_owned()),
-            ("PLANNER__RETRY_BASE_MS", "2000".to_owned()),
-        ],
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+async fn expect_work_goes_on(url: &str, replicas: &str) {
+    let world = start_world_with_settings(&[
+        ("NATS__URL", url),
+        ("NATS__REPLICAS", replicas),
+        ("PLANNER__RETRY_BASE_MS", "2000"),
+    ])
+    .await;
     let queue = world.queue().await.unwrap();
     let limit = queue.store_use().await.unwrap().limit;
     assert!((8 << 20..STORE_BYTES * 9 / 10).contains(&limit), "{limit}");
@@ -99,11 +96,11 @@ async fn expect_work_goes_on(url: String, replicas: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn full_store_of_one_server_delays_tickets() {
     let server = NatsServer::start_with(build_small_options()).await.unwrap();
-    Box::pin(expect_work_goes_on(server.url(), "1")).await;
+    Box::pin(expect_work_goes_on(&server.url(), "1")).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn full_store_of_three_servers_delays_tickets() {
     let cluster = NatsCluster::start(build_small_options()).await.unwrap();
-    Box::pin(expect_work_goes_on(cluster.url(), "3")).await;
+    Box::pin(expect_work_goes_on(&cluster.url(), "3")).await;
 }

@@ -4,7 +4,7 @@ use domain::StopReason;
 use e2e::{Options, ProviderDialect, ServiceMode, TestWorld};
 use testkit::fixture;
 
-use crate::{end_of, list_ticket_comments, only_pull_request};
+use crate::{end_of, list_ticket_comments, only_pull_request, start_world_with_settings};
 
 /// Plays the whole story and checks the final state of the external services.
 async fn play_whole_story(options: Options) {
@@ -234,15 +234,9 @@ async fn repeat_every_message(world: &TestWorld, key: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repository_without_checks_hands_over_pull_request() {
-    let world = TestWorld::start(Options {
-        settings: vec![
-            ("INGEST__POLL_INTERVAL_S", "1".to_owned()),
-            ("INGEST__CHECKS_ABSENT_S", "1".to_owned()),
-        ],
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world =
+        start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "1"), ("INGEST__CHECKS_ABSENT_S", "1")])
+            .await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let ready = async || (!only_pull_request(&world).draft).then_some(());

@@ -9,7 +9,7 @@ use testkit::{
     github::{ReactedObject, StandInIssue},
 };
 
-use crate::{end_of, only_pull_request};
+use crate::{end_of, only_pull_request, start_world_with_rules};
 
 const AGENT: &str = "journeyman-agent";
 const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\npull_request:\n  \
@@ -245,11 +245,7 @@ async fn new_issue_is_triaged_by_rules() {
 async fn duplicate_issue_is_labeled_and_stays_open() {
     let rules = "triage:\n  labels: [bug, docs]\n  duplicate_label: duplicate\n";
     let first = "The total of the cart ignores the quantity";
-    let world = TestWorld::start(Options {
-        rules: format!("{RULES}{rules}"),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(format!("{RULES}{rules}")).await;
     world.github.set_permission(REPOSITORY, "ada", "write").unwrap();
     let call = |input| ScriptStep::call("submit_triage", input);
     world

@@ -8,7 +8,7 @@ use testkit::{
     github::{LockReach, ReactedObject, StandInComment, WRITER_LOGIN},
 };
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request, start_world_with_rules, start_world_with_settings};
 
 const AGENT: &str = "journeyman-agent";
 const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
@@ -35,11 +35,7 @@ async fn await_our_comment(world: &TestWorld, number: u64, text: &str) -> String
 
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_ticket_is_worked_on_quietly() {
-    let world = TestWorld::start(Options {
-        rules: RULES.to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(RULES).await;
     let (title, body) = fixture::describe_shop_ticket();
     let number = world
         .github
@@ -132,11 +128,7 @@ async fn answer_on_locked_pull_request_is_recorded() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_pull_request_ends_its_ticket_once() {
-    let world = TestWorld::start(Options {
-        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "1")]).await;
     let key = world.ask().unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let number = only_pull_request(&world).number;

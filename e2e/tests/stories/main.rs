@@ -69,8 +69,31 @@ mod upgrades;
 mod whole_loop;
 
 use domain::{Fact, StopReason};
-use e2e::TestWorld;
+use e2e::{Options, TestWorld};
 use testkit::{fixture, github::StandInPullRequest};
+
+async fn start_default_world() -> TestWorld {
+    TestWorld::start(Options::default()).await.unwrap()
+}
+
+/// Starts a world with these additional rules of its repository.
+async fn start_world_with_rules(rules: impl Into<String>) -> TestWorld {
+    let options = Options {
+        rules: rules.into(),
+        ..Options::default()
+    };
+    TestWorld::start(options).await.unwrap()
+}
+
+/// Starts a world with these settings.
+async fn start_world_with_settings(settings: &[(&'static str, &str)]) -> TestWorld {
+    let settings = settings.iter().map(|(name, value)| (*name, (*value).to_owned()));
+    let options = Options {
+        settings: settings.collect(),
+        ..Options::default()
+    };
+    TestWorld::start(options).await.unwrap()
+}
 
 /// Waits for the end of a ticket's nth run (from 0) and returns its reason.
 async fn end_of(world: &TestWorld, key: &str, nth: usize) -> StopReason {

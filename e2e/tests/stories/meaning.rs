@@ -1,10 +1,10 @@
 //! Ranking of code by meaning, with a configured embeddings server.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use testkit::{FakeEmbeddings, ScriptStep, ServiceFault, fixture, model::MODEL_API_KEY};
 
-use crate::end_of;
+use crate::{end_of, start_world_with_settings};
 
 const SUMMARY: &str = "Coupons are refused at the checkout";
 
@@ -57,16 +57,12 @@ async fn embeddings_rank_matching_code_first() {
     let embeddings = FakeEmbeddings::start(&[&["coupon", "voucher"], &["address"]])
         .await
         .unwrap();
-    let world = TestWorld::start(Options {
-        settings: vec![
-            ("MODEL__EMBEDDINGS__NAME", "counting".to_owned()),
-            ("MODEL__EMBEDDINGS__BASE_URL", embeddings.url()),
-            ("MODEL__EMBEDDINGS__API_KEY", MODEL_API_KEY.to_owned()),
-        ],
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_settings(&[
+        ("MODEL__EMBEDDINGS__NAME", "counting"),
+        ("MODEL__EMBEDDINGS__BASE_URL", &embeddings.url()),
+        ("MODEL__EMBEDDINGS__API_KEY", MODEL_API_KEY),
+    ])
+    .await;
     let files = build_checkout_files();
     let files: Vec<(&str, &str)> = files
         .iter()

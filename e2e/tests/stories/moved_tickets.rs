@@ -3,16 +3,11 @@
 use domain::{StopReason, TicketKey};
 use e2e::{Options, TestWorld};
 
-use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
+use crate::{comment_with, end_of, list_ticket_comments, only_pull_request, start_world_with_rules};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_ticket_keeps_run_and_comment() {
-    let world = TestWorld::start(Options {
-        rules: "agent:\n  approval: before_push\n".to_owned(),
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_rules("agent:\n  approval: before_push\n").await;
     let key = world.ask().unwrap();
     comment_with(&world, &key, "approve").await;
     let moved = world.jira.move_to_project(&key, "OPS", "ada").unwrap();

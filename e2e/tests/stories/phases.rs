@@ -5,11 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, model::surrounding_replies};
 
-use crate::{comment_with, end_of, only_pull_request};
-
-async fn start_default_world() -> TestWorld {
-    TestWorld::start(Options::default()).await.unwrap()
-}
+use crate::{comment_with, end_of, only_pull_request, start_default_world};
 
 fn build_intake_script(fields: &Value) -> Vec<ScriptStep> {
     vec![ScriptStep::say(surrounding_replies::render_intake(fields))]

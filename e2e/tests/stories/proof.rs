@@ -19,15 +19,11 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
 use crate::{
-    comment_with, end_of, only_pull_request,
+    comment_with, end_of, only_pull_request, start_default_world, start_world_with_rules,
     transcripts::{
         abridge_model_request, compare_normalized_snapshot, last_of_review, last_of_work, render_pull_text,
     },
 };
-
-async fn start_default_world() -> TestWorld {
-    TestWorld::start(Options::default()).await.unwrap()
-}
 
 /// Returns the evidence section of a pull request's body.
 fn extract_evidence(body: &str) -> &str {
@@ -552,12 +548,7 @@ async fn failing_tests_return_change_to_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn empty_list_turns_checks_off() {
-    let world = TestWorld::start(Options {
-        rules: "agent:\n  checks: []\n".to_owned(),
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_rules("agent:\n  checks: []\n").await;
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let (journal, reason) = world.finished(&run).await.unwrap();

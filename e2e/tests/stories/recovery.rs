@@ -5,17 +5,11 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request, start_world_with_settings};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn retry_comment_closes_open_circuit() {
-    let settings = vec![("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned())];
-    let world = TestWorld::start(Options {
-        settings,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_settings(&[("INGEST__JIRA_TRIGGER_GROUP", "agents")]).await;
     world.jira.set_groups("ada", &["agents"]);
     let key = world.file_ticket();
     world.jira.assign(&key, "Agent").unwrap();
@@ -41,16 +35,11 @@ async fn retry_comment_closes_open_circuit() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stop_comment_ends_waiting_run() {
-    let settings = vec![
-        ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned()),
-        ("PLANNER__RETRY_BASE_MS", "600000".to_owned()),
-    ];
-    let world = TestWorld::start(Options {
-        settings,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_settings(&[
+        ("INGEST__JIRA_TRIGGER_GROUP", "agents"),
+        ("PLANNER__RETRY_BASE_MS", "600000"),
+    ])
+    .await;
     world.jira.set_groups("ada", &["agents"]);
     let key = world.file_ticket();
     world.model.garble_next(1_000);
@@ -90,13 +79,7 @@ async fn new_ticket_is_labeled_by_rules() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn lost_webhook_is_found_in_github_log() {
-    let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
-    let world = TestWorld::start(Options {
-        settings,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "1")]).await;
     let key = world.ask().unwrap();
     end_of(&world, &key, 0).await;
     world.github.set_webhook("http://127.0.0.1:1/nowhere", "secret");

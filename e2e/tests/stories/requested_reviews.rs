@@ -7,7 +7,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::StandInReview};
 
-use crate::{await_model_request, comment_with, end_of, only_pull_request};
+use crate::{await_model_request, comment_with, end_of, only_pull_request, start_world_with_rules};
 
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
@@ -78,11 +78,7 @@ fn assert_review(review: &StandInReview) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn requested_review_follows_each_new_head() {
-    let world = TestWorld::start(Options {
-        rules: RULES.to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(RULES).await;
     world
         .model
         .set_script_of("Review this pull request", "", build_review_script());
@@ -140,11 +136,7 @@ async fn polls_find_requested_review() {
 
 /// Starts a world with a requested review that the model does not finish within the story.
 async fn under_review() -> (TestWorld, u64, String) {
-    let world = TestWorld::start(Options {
-        rules: RULES.to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(RULES).await;
     world
         .model
         .set_script_of("Review this pull request", "", build_review_script());
@@ -229,11 +221,7 @@ async fn reopened_pull_request_continues_to_merge() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn review_judges_criteria_of_named_tickets() {
-    let world = TestWorld::start(Options {
-        rules: RULES.to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(RULES).await;
     let on_jira =
         "Carts get a mean.\n\n## Acceptance criteria\n\n- The mean of no prices is 0\n- It is shown in euros";
     let key = world
@@ -302,11 +290,7 @@ async fn review_judges_criteria_of_named_tickets() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn multi_line_suggestion_applies_as_written() {
-    let world = TestWorld::start(Options {
-        rules: RULES.to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(RULES).await;
     let code =
         "def mean(prices):\n    if not prices:\n        return 0\n    return sum(prices) / len(prices)";
     let on_lines = |start: u32, line: u32| {

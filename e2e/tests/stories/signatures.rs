@@ -7,7 +7,7 @@ use testkit::{
     github::{BranchRuleset, RulesetCondition, SIGNING_KEY, SIGNING_PUBLIC_KEY},
 };
 
-use crate::{end_of, only_pull_request};
+use crate::{end_of, only_pull_request, start_world_with_settings};
 
 /// Requires signatures on the target branch and on ours.
 fn require_signatures(world: &TestWorld) {
@@ -53,12 +53,7 @@ async fn app_delivers_signed_pull_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn key_delivers_signed_pull_request() {
-    let world = TestWorld::start(Options {
-        settings: vec![("REPORTER__SIGNING__PRIVATE_KEY", SIGNING_KEY.to_owned())],
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_settings(&[("REPORTER__SIGNING__PRIVATE_KEY", SIGNING_KEY)]).await;
     world
         .github
         .add_signing_key(fixture::REPOSITORY, SIGNING_PUBLIC_KEY)

@@ -9,7 +9,7 @@ use e2e::{Options, TestWorld};
 use testkit::github::SlowLink;
 use testkit::{fixture, poll_until};
 
-use crate::{end_of, list_ticket_comments};
+use crate::{end_of, list_ticket_comments, start_world_with_settings};
 
 /// Size of a repository, and the speed of its link.
 struct SlowClone {
@@ -108,13 +108,7 @@ async fn interrupted_slow_clone_resumes_to_end() {
 #[tokio::test(flavor = "multi_thread")]
 async fn large_repository_is_worked_on_before_its_history() {
     const COMMITS: u32 = 60;
-    let settings = vec![("GIT__STEPS_FROM_MIB", "0".to_owned())];
-    let world = TestWorld::start(Options {
-        settings,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_settings(&[("GIT__STEPS_FROM_MIB", "0")]).await;
     for number in 0..COMMITS {
         let content = generate_noise(u64::from(number) + 1);
         let files = [("assets/map.txt", content.as_str())];

@@ -9,7 +9,9 @@ use insta::assert_snapshot;
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request, transcripts::compare_normalized_snapshot};
+use crate::{
+    comment_with, end_of, only_pull_request, start_world_with_rules, transcripts::compare_normalized_snapshot,
+};
 
 async fn at_the_gate() -> (TestWorld, String, RunId) {
     at_the_gate_of("before_push").await
@@ -17,12 +19,7 @@ async fn at_the_gate() -> (TestWorld, String, RunId) {
 
 async fn at_the_gate_of(approval: &str) -> (TestWorld, String, RunId) {
     let rules = format!("agent:\n  approval: {approval}\n");
-    let world = TestWorld::start(Options {
-        rules,
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_rules(rules).await;
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let waits = async || {

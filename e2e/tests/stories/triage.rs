@@ -7,7 +7,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, fixture::REPOSITORY, github::PROJECT_TOKEN};
 
-use crate::end_of;
+use crate::{end_of, start_world_with_rules};
 
 const ON_GITHUB: &str = "triage:\n  labels: [bug]\n  types: [Bug, Feature]\n  priorities: [High, Low]\n  \
     priority_label: 'priority: {priority}'\n  most_sub_issues: 3\n  project:\n    owner: acme\n    number: 3\n    \
@@ -80,11 +80,7 @@ async fn triaged_issue_gets_all_fields_and_parts() {
 #[tokio::test(flavor = "multi_thread")]
 async fn triaged_jira_ticket_gets_priority_and_link() {
     let rules = "triage:\n  labels: [bug]\n  types: [Story]\n  priorities: [Highest, High]\n  duplicate_label: twin\n";
-    let world = TestWorld::start(Options {
-        rules: rules.to_owned(),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_rules(rules).await;
     let sort = |input| {
         let step = ScriptStep::call("submit_triage", input);
         world.model.set_script_of("Sort this ticket", "", vec![step]);
