@@ -136,18 +136,7 @@ impl LongestPath<'_> {
 
     async fn repaired(&self) -> anyhow::Result<()> {
         let draft = self.until("a draft", |pull| pull.draft).await?;
-        let script = vec![
-            ScriptStep::call(
-                "write_file",
-                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-            )
-            .expecting(RED),
-            ScriptStep::call(
-                "finish",
-                json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
-                    "summary": "The check asks for a note on rounding, which was missing."}),
-            ),
-        ];
+        let script = fixture::build_repair_script("notes/rounding.md", RED);
         self.world
             .model
             .set_script_of("Checks failed on the pull request", "", script);

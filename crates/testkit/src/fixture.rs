@@ -1,6 +1,6 @@
 //! Repository, ticket and model script of the demo: a small project with a failing test.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::model::ScriptStep;
 
@@ -89,6 +89,40 @@ pub fn build_finish_step(scope: &str, title: &str) -> ScriptStep {
             }]
         }),
     )
+}
+
+/// Model replies that repair a failed check by adding a file. The first one follows a message that contains
+/// `expected`.
+#[must_use]
+pub fn build_repair_script(file: &str, expected: &str) -> Vec<ScriptStep> {
+    let finish = json!({
+        "type": "fix",
+        "scope": "cart",
+        "title": "Add the missing note",
+        "summary": "The check asks for a note on rounding, which was missing.",
+    });
+    vec![
+        ScriptStep::call("write_file", json!({"path": file, "content": "Rounded.\n"})).expecting(expected),
+        ScriptStep::call("finish", finish),
+    ]
+}
+
+/// Model replies that add the note on rounding that a message asks for, which contains `expected`, and answer
+/// comments with `replies`.
+#[must_use]
+pub fn build_note_script(expected: &str, replies: &Value) -> Vec<ScriptStep> {
+    let note = json!({"path": "notes/rounding.md", "content": "Rounded.\n"});
+    let finish = json!({
+        "type": "docs",
+        "scope": "cart",
+        "title": "Add a note on rounding",
+        "summary": "Adds the note that was asked for.",
+        "replies": replies,
+    });
+    vec![
+        ScriptStep::call("write_file", note).expecting(expected),
+        ScriptStep::call("finish", finish),
+    ]
 }
 
 /// Returns the `give_up` call of a ticket that needs no change.

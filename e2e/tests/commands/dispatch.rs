@@ -68,18 +68,7 @@ async fn dispatched_jobs_pass_words_to_model() {
     up.stage.model.set_script_of(
         "A review of the pull request",
         "",
-        vec![
-            ScriptStep::call(
-                "write_file",
-                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-            )
-            .expecting("Add a note on rounding."),
-            ScriptStep::call(
-                "finish",
-                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                    "summary": "Adds the note that was asked for.", "replies": []}),
-            ),
-        ],
+        fixture::build_note_script("Add a note on rounding.", &json!([])),
     );
     let addressed = up
         .output(&[

@@ -9,42 +9,17 @@ use testkit::{
     github::RunConclusion,
 };
 
-use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
+use crate::{comment_with, complete_first_run, end_of, list_commit_subjects, only_pull_request};
 
 /// Start of the first message of each job.
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 const OUR_REVIEW: &str = "Review this pull request";
 
-async fn complete_first_run(rules: &str) -> (TestWorld, String) {
-    let options = Options {
-        rules: rules.to_owned(),
-        ..Options::default()
-    };
-    let world = TestWorld::start(options).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    (world, key)
-}
-
 fn complete_check(world: &TestWorld, conclusion: RunConclusion) {
     let head = only_pull_request(world).head_sha;
     let checks = [("notes", conclusion, "AssertionError: no note on rounding")];
     world.github.run_checks(REPOSITORY, &head, &checks).unwrap();
-}
-
-fn build_change_script(replies: &serde_json::Value) -> Vec<ScriptStep> {
-    vec![
-        ScriptStep::call(
-            "write_file",
-            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-        ),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that was missing.", "replies": replies}),
-        ),
-    ]
 }
 
 async fn count_runs(world: &TestWorld, key: &str) -> usize {
@@ -55,7 +30,7 @@ async fn count_runs(world: &TestWorld, key: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn repair_waits_while_skip_label_remains() {
     let (world, key) = complete_first_run("").await;
-    let mut script = build_change_script(&json!([]));
+    let mut script = fixture::build_note_script("", &json!([]));
     if let Some(reply) = script.last_mut() {
         *reply = ScriptStep::call(
             "finish",
@@ -101,8 +76,10 @@ async fn review_program_named_by_rules_is_addressed() {
     };
     review("other[bot]");
     let next = world.github.next_id();
-    let mut script =
-        build_change_script(&json!([{"id": next + 1, "disposition": "changed", "reply": "It is in notes."}]));
+    let mut script = fixture::build_note_script(
+        "",
+        &json!([{"id": next + 1, "disposition": "changed", "reply": "It is in notes."}]),
+    );
     script[0].expect = Some("A program wrote this review".to_owned());
     world.model.set_script_of(REVIEW, "", script);
     review("lint[bot]");
@@ -140,8 +117,10 @@ async fn own_review_is_worked_on_once() {
     let content = json!({"summary": "Looks right.", "comments": []});
     let script = vec![ScriptStep::call("submit_comments", content)];
     world.model.set_script_of(OUR_REVIEW, "", script);
-    let script =
-        build_change_script(&json!([{"id": thread, "disposition": "changed", "reply": "It is in notes."}]));
+    let script = fixture::build_note_script(
+        "",
+        &json!([{"id": thread, "disposition": "changed", "reply": "It is in notes."}]),
+    );
     world.model.set_script_of(REVIEW, "", script);
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     assert_eq!(list_commit_subjects(&world).len(), 2);

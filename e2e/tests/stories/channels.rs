@@ -7,7 +7,10 @@ use e2e::{Options, TestWorld, WEBHOOK_SECRET};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, ServiceFault, fixture, fixture::REPOSITORY, github::RunConclusion};
 
-use crate::{comment_with, end_of, only_pull_request, start_world_with_rules, start_world_with_settings};
+use crate::{
+    comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
+    start_world_with_settings,
+};
 
 // URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
@@ -24,8 +27,7 @@ fn build_polled_options() -> Options {
 /// Plays a ticket to its draft and delivers one CI event. Neither polls nor other webhooks report the checks.
 async fn ready_after(event: &str, body: impl Fn(&str, &str) -> Value) {
     let world = start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "3600")]).await;
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world.github.set_webhook(NOWHERE, WEBHOOK_SECRET);
     let pull = only_pull_request(&world);
     let green = [("test", RunConclusion::Success, "")];
@@ -62,8 +64,7 @@ async fn single_ci_event_completes_checks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_find_push_review_and_close() {
     let world = TestWorld::start(build_polled_options()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let pull = only_pull_request(&world);
     let note = [("notes/person.md", "By a person.\n")];
     world

@@ -10,7 +10,7 @@ use tokio::{
 };
 use tokio_util::task::AbortOnDropHandle;
 
-use crate::{comment_with, end_of, list_ticket_comments};
+use crate::{comment_with, complete_ticket, end_of, list_ticket_comments};
 
 const TOKEN: &str = "registry-token-5c1d20e7";
 /// Content of every package of the registry.
@@ -106,8 +106,7 @@ async fn assert_package_install(mode: ServiceMode, tls: bool) {
         render_fetch("$JOURNEYMAN_MIRRORS/team/rates-1.0.py")
     );
     let world = start_registry_world(&registry, (mode, tls), &setup).await;
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let asked = registry.asked.lock().unwrap().clone();
     assert!(
         asked.len() == 1 && asked[0].starts_with("GET /repository/rates-1.0.py HTTP/1.1"),

@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, ServiceFault, fixture};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, only_pull_request};
 
 /// Plays a ticket and returns the world after its first run, with the reason of the run's end.
 async fn play_first_run(options: Options) -> (TestWorld, String, StopReason) {
@@ -242,8 +242,7 @@ async fn transient_model_error_is_retried() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     world.model.fail_next(ServiceFault::new("", 1, 529));
     world.model.cut_next(1);
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world.stop().await.unwrap();
 }
 

@@ -1,26 +1,23 @@
 //! Forecast of cost from similar work before a run, and actual cost after it.
 
-use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::{end_of, list_ticket_comments};
+use crate::{complete_ticket, list_ticket_comments};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_ticket_shows_cost_of_earlier_three() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let told = |key: &str| list_ticket_comments(&world, key).join("\n");
     for number in 1..=3 {
-        let key = world.ask().unwrap();
-        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let key = complete_ticket(&world).await;
         assert!(
             !told(&key).contains("Similar tickets"),
             "{number} are too few: {}",
             told(&key)
         );
     }
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let heard = async || told(&key).contains("the middle of 3; half of them").then_some(());
     world.until("what similar tickets took", heard).await.unwrap();
     let pulls = world.github.pull_requests(fixture::REPOSITORY);

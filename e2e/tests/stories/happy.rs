@@ -4,7 +4,7 @@ use domain::StopReason;
 use e2e::{Options, ProviderDialect, ServiceMode, TestWorld};
 use testkit::fixture;
 
-use crate::{end_of, list_ticket_comments, only_pull_request, start_world_with_settings};
+use crate::{complete_ticket, end_of, list_ticket_comments, only_pull_request, start_world_with_settings};
 
 /// Plays the whole story and checks the final state of the external services.
 async fn play_whole_story(options: Options) {
@@ -155,8 +155,7 @@ async fn renewed_certificates_need_no_restart() {
         ..Options::default()
     };
     let mut world = TestWorld::start(options).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world.renew_certificates().unwrap();
     // The new executor starts with the new certificate. The planner continues and uses its own renewed one.
     let processes = world.processes().unwrap();
@@ -237,8 +236,7 @@ async fn repository_without_checks_hands_over_pull_request() {
     let world =
         start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "1"), ("INGEST__CHECKS_ABSENT_S", "1")])
             .await;
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -251,8 +249,7 @@ async fn repository_without_checks_hands_over_pull_request() {
 async fn note_replaces_draft_of_repository_without_drafts() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     world.github.disable_drafts(fixture::REPOSITORY).unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let pull = only_pull_request(&world);
     assert!(!pull.draft && pull.body.contains("Work in progress"), "{pull:?}");
     assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");

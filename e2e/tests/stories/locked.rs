@@ -8,7 +8,10 @@ use testkit::{
     github::{LockReach, ReactedObject, StandInComment, WRITER_LOGIN},
 };
 
-use crate::{comment_with, end_of, only_pull_request, start_world_with_rules, start_world_with_settings};
+use crate::{
+    comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
+    start_world_with_settings,
+};
 
 const AGENT: &str = "journeyman-agent";
 const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
@@ -82,8 +85,7 @@ async fn locked_ticket_is_worked_on_quietly() {
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_on_locked_pull_request_is_recorded() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     world
         .github
@@ -129,8 +131,7 @@ async fn answer_on_locked_pull_request_is_recorded() {
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_pull_request_ends_its_ticket_once() {
     let world = start_world_with_settings(&[("INGEST__POLL_INTERVAL_S", "1")]).await;
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     world
         .github

@@ -101,6 +101,20 @@ async fn end_of(world: &TestWorld, key: &str, nth: usize) -> StopReason {
     world.finished(&run).await.unwrap().1
 }
 
+/// Completes the first run of a new ticket and returns the ticket's key.
+async fn complete_ticket(world: &TestWorld) -> String {
+    let key = world.ask().unwrap();
+    assert_eq!(end_of(world, &key, 0).await, StopReason::Completed);
+    key
+}
+
+/// Starts a world with these additional rules of its repository, and completes the first run of a ticket.
+async fn complete_first_run(rules: &str) -> (TestWorld, String) {
+    let world = start_world_with_rules(rules).await;
+    let key = complete_ticket(&world).await;
+    (world, key)
+}
+
 /// Waits until a ticket's nth run (from 0) waits for the model.
 async fn await_model_request(world: &TestWorld, key: &str, nth: usize) {
     let run = world.run(key, nth).await.unwrap();

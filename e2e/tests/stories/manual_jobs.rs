@@ -6,20 +6,9 @@ use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request};
 
 const REPAIR: &str = "Checks failed on the pull request";
-
-fn build_repair_script(file: &str, expected: &str) -> Vec<ScriptStep> {
-    vec![
-        ScriptStep::call("write_file", json!({"path": file, "content": "Rounded.\n"})).expecting(expected),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
-                "summary": "The check asks for a note on rounding, which was missing."}),
-        ),
-    ]
-}
 
 fn fail_note_check(world: &TestWorld, log: &str) {
     let head = only_pull_request(world).head_sha;
@@ -51,12 +40,11 @@ async fn dispatch_manual_job(world: &TestWorld, ticket: String, job: Job, contex
 #[tokio::test(flavor = "multi_thread")]
 async fn abandoned_repair_resumes_with_instructions() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world.model.set_script_of(
         REPAIR,
         "",
-        build_repair_script("notes/rounding.md", "no note on rounding"),
+        fixture::build_repair_script("notes/rounding.md", "no note on rounding"),
     );
     fail_note_check(&world, "AssertionError: no note on rounding at 12:31");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
@@ -68,7 +56,7 @@ async fn abandoned_repair_resumes_with_instructions() {
     world.model.set_script_of(
         REPAIR,
         "",
-        build_repair_script("docs/rounding.md", "It looks for it in docs."),
+        fixture::build_repair_script("docs/rounding.md", "It looks for it in docs."),
     );
     let context = json!({"instructions": "It looks for it in docs."});
     let end = dispatch_manual_job(&world, key.clone(), Job::FixCi, context).await;

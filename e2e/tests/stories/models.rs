@@ -9,7 +9,7 @@ use testkit::{
     model::{MODEL_API_KEY, ModelCall, surrounding_replies},
 };
 
-use crate::{end_of, only_pull_request};
+use crate::{complete_ticket, end_of, only_pull_request};
 
 /// Starts a world with a second provider that has the other dialect and the same script.
 async fn start_provider_world(rules: &str, fallbacks: &str) -> (TestWorld, ScriptedModel) {
@@ -45,8 +45,7 @@ fn list_model_names(calls: &[ModelCall]) -> Vec<&str> {
 async fn rules_select_model_of_each_phase() {
     let rules = "agent:\n  models: {intake: tiny, work: \"second:strong\", review: judge}\n";
     let (world, second) = start_provider_world(rules, "").await;
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     assert_eq!(
         list_model_names(&world.model.calls_of(surrounding_replies::INTAKE)),
         ["tiny"]

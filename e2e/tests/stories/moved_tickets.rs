@@ -3,7 +3,9 @@
 use domain::{StopReason, TicketKey};
 use e2e::{Options, TestWorld};
 
-use crate::{comment_with, end_of, list_ticket_comments, only_pull_request, start_world_with_rules};
+use crate::{
+    comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request, start_world_with_rules,
+};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_ticket_keeps_run_and_comment() {
@@ -34,8 +36,7 @@ async fn moved_ticket_keeps_run_and_comment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_ticket_gets_no_second_pull_request() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     only_pull_request(&world);
     // The rules follow the project, as a team does that moves its tickets.
     let rules = std::fs::read_to_string(world.rules_file()).unwrap();

@@ -1,25 +1,14 @@
 //! Users: when they are asked, called and assigned.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion, jira};
 
-use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
+use crate::{comment_with, complete_first_run, end_of, list_ticket_comments, only_pull_request};
 
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
-
-async fn complete_first_run(rules: &str) -> (TestWorld, String) {
-    let options = Options {
-        rules: rules.to_owned(),
-        ..Options::default()
-    };
-    let world = TestWorld::start(options).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    (world, key)
-}
 
 /// Returns our comments on the pull request.
 fn list_own_comments(world: &TestWorld) -> Vec<String> {

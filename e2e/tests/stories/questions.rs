@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::ReactedObject};
 
-use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request};
 
 const QUESTION: &str = "Answer this question";
 
@@ -47,8 +47,7 @@ async fn ticket_question_is_answered_with_citations() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_question_is_answered_there() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world.model.set_script_of(QUESTION, "", build_answer_script());
     let number = only_pull_request(&world).number;
     let asked = "@journeyman Why is the discount last?";
@@ -110,26 +109,14 @@ async fn ticket_comment_starts_requested_work() {
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_comment_gets_requested_change() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     let asked = "@journeyman add a note on rounding, please";
     world.model.set_script_of(QUESTION, "", takes_it_as_work(asked));
     world.model.set_script_of(
         "A review of the pull request",
         "",
-        vec![
-            ScriptStep::call(
-                "write_file",
-                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-            )
-            .expecting(asked),
-            ScriptStep::call(
-                "finish",
-                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that the comment asks for.", "replies": []}),
-            ),
-        ],
+        fixture::build_note_script(asked, &json!([])),
     );
     world
         .github
@@ -151,8 +138,7 @@ async fn pull_request_comment_gets_requested_change() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unauthorized_question_is_refused_once() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     world
         .github

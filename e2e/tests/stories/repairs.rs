@@ -3,11 +3,13 @@
 use std::time::Duration;
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{await_model_request, comment_with, end_of, list_commit_subjects, only_pull_request};
+use crate::{
+    await_model_request, comment_with, complete_first_run, end_of, list_commit_subjects, only_pull_request,
+};
 
 /// Start of the first message of a repair.
 const REPAIR: &str = "Checks failed on the pull request";
@@ -16,15 +18,9 @@ const REPAIR: &str = "Checks failed on the pull request";
 const LONG: Duration = Duration::from_secs(600);
 
 fn build_repair_script(file: &str) -> Vec<ScriptStep> {
-    vec![
-        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
-        ScriptStep::call("write_file", json!({"path": file, "content": "Rounded.\n"})),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
-                "summary": "The check asks for a note on rounding, which was missing."}),
-        ),
-    ]
+    let mut script = fixture::build_repair_script(file, "");
+    script.insert(0, ScriptStep::call("read_file", json!({"path": "shop/cart.py"})));
+    script
 }
 
 fn complete_check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
@@ -34,13 +30,6 @@ fn complete_check(world: &TestWorld, name: &str, conclusion: RunConclusion, log:
         .github
         .run_checks(fixture::REPOSITORY, &head, &checks)
         .unwrap();
-}
-
-async fn complete_first_run(options: Options) -> (TestWorld, String) {
-    let world = TestWorld::start(options).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    (world, key)
 }
 
 /// Waits until the pull request has another head.
@@ -65,7 +54,7 @@ async fn await_repair_result(world: &TestWorld, key: &str, nth: usize) -> Value 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_checks_are_repaired_until_ready() {
-    let (world, key) = complete_first_run(Options::default()).await;
+    let (world, key) = complete_first_run("").await;
     let mut script = build_repair_script("notes/rounding.md");
     script[0].expect = Some("AssertionError: no note on rounding".to_owned());
     world.model.set_script_of(REPAIR, "", script);
@@ -101,7 +90,7 @@ fn push_user_commit(world: &TestWorld, file: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_push_ends_repair_for_its_checks() {
-    let (world, key) = complete_first_run(Options::default()).await;
+    let (world, key) = complete_first_run("").await;
     world
         .model
         .set_script_of(REPAIR, "", build_repair_script("notes/rounding.md"));
@@ -138,11 +127,7 @@ async fn users_push_ends_repair_for_its_checks() {
 #[tokio::test(flavor = "multi_thread")]
 async fn external_check_is_repaired_with_teams_program() {
     let rules = "ci:\n  logs_command: [sh, -c, 'echo \"AssertionError: $CI_CHECK_NAME at $CI_CHECK_URL\"']\n";
-    let (world, key) = complete_first_run(Options {
-        rules: rules.to_owned(),
-        ..Options::default()
-    })
-    .await;
+    let (world, key) = complete_first_run(rules).await;
     let page = "https://circleci.example/jobs/7";
     let mut script = build_repair_script("notes/rounding.md");
     script[0].expect = Some(format!("AssertionError: notes at {page}"));
@@ -161,11 +146,7 @@ async fn external_check_is_repaired_with_teams_program() {
 #[tokio::test(flavor = "multi_thread")]
 async fn repository_fixers_repair_without_model() {
     let rules = "ci:\n  auto_fix: [\"mkdir -p notes && echo Rounded. > notes/rounding.md\"]\n";
-    let (world, key) = complete_first_run(Options {
-        rules: rules.to_owned(),
-        ..Options::default()
-    })
-    .await;
+    let (world, key) = complete_first_run(rules).await;
     let calls = world.model.calls().len();
     let first = only_pull_request(&world).head_sha;
     // A user removes the note.
@@ -202,7 +183,7 @@ async fn repository_fixers_repair_without_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn infrastructure_failure_reruns_once_then_waits() {
-    let (world, key) = complete_first_run(Options::default()).await;
+    let (world, key) = complete_first_run("").await;
     let calls = world.model.calls().len();
     let full = "write: No space left on device";
     complete_check(&world, "build", RunConclusion::Failure, full);
@@ -224,7 +205,7 @@ async fn infrastructure_failure_reruns_once_then_waits() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn passing_rerun_makes_pull_request_ready() {
-    let (world, key) = complete_first_run(Options::default()).await;
+    let (world, key) = complete_first_run("").await;
     complete_check(
         &world,
         "build",
@@ -244,11 +225,7 @@ async fn passing_rerun_makes_pull_request_ready() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_forbid_rerun_of_failed_jobs() {
-    let (world, key) = complete_first_run(Options {
-        rules: "ci:\n  rerun: false\n".to_owned(),
-        ..Options::default()
-    })
-    .await;
+    let (world, key) = complete_first_run("ci:\n  rerun: false\n").await;
     complete_check(
         &world,
         "build",
@@ -262,7 +239,7 @@ async fn rules_forbid_rerun_of_failed_jobs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failure_on_target_branch_is_not_repaired() {
-    let (world, key) = complete_first_run(Options::default()).await;
+    let (world, key) = complete_first_run("").await;
     let main = world.github.branches(fixture::REPOSITORY)["main"].clone();
     let red = [("test", RunConclusion::Failure, "AssertionError: 1 != 2")];
     world.github.run_checks(fixture::REPOSITORY, &main, &red).unwrap();
@@ -273,7 +250,7 @@ async fn failure_on_target_branch_is_not_repaired() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_failure_after_repair_waits_for_user() {
-    let (world, key) = complete_first_run(Options::default()).await;
+    let (world, key) = complete_first_run("").await;
     world
         .model
         .set_script_of(REPAIR, "", build_repair_script("notes/rounding.md"));
@@ -299,11 +276,7 @@ async fn repeated_failure_after_repair_waits_for_user() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rules_may_leave_red_checks_to_people() {
-    let (world, key) = complete_first_run(Options {
-        rules: "ci:\n  repair: false\n".to_owned(),
-        ..Options::default()
-    })
-    .await;
+    let (world, key) = complete_first_run("ci:\n  repair: false\n").await;
     complete_check(&world, "lint", RunConclusion::Failure, "E501 line too long");
     let told = comment_with(&world, &key, "Please look at the failed checks").await;
     assert!(told.contains("lint"), "{told}");

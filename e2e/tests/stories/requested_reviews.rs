@@ -7,7 +7,9 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::StandInReview};
 
-use crate::{await_model_request, comment_with, end_of, only_pull_request, start_world_with_rules};
+use crate::{
+    await_model_request, comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
+};
 
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
@@ -201,8 +203,7 @@ async fn reopened_pull_request_continues_to_merge() {
             ..Options::default()
         });
         let world = world.await.unwrap();
-        let key = world.ask().unwrap();
-        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let key = complete_ticket(&world).await;
         let number = only_pull_request(&world).number;
         world.github.close(REPOSITORY, number, "grace").unwrap();
         assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);

@@ -7,7 +7,7 @@ use testkit::{
     github::{BranchRuleset, RulesetPattern, WRITER_APP_ID},
 };
 
-use crate::{comment_with, end_of, list_commit_subjects};
+use crate::{comment_with, complete_ticket, end_of, list_commit_subjects};
 
 /// Requires a pattern on every branch.
 fn require_pattern(world: &TestWorld, pattern: RulesetPattern) {
@@ -24,8 +24,7 @@ async fn commit_follows_pattern_of_server() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let pattern = RulesetPattern::new("commit_message_pattern", "regex", "^[A-Z]+-[0-9]+: ");
     require_pattern(&world, pattern);
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let subjects = list_commit_subjects(&world);
     let start = format!("{key}: ");
     assert!(

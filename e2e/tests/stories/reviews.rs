@@ -8,7 +8,8 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{
-    await_model_request, comment_with, end_of, list_commit_subjects, list_ticket_comments, only_pull_request,
+    await_model_request, comment_with, complete_ticket, end_of, list_commit_subjects, list_ticket_comments,
+    only_pull_request,
 };
 
 /// Start of the first message about a review.
@@ -17,8 +18,7 @@ const REVIEW: &str = "A review of the pull request";
 /// Creates a pull request that is ready for review.
 async fn create_ready_request() -> (TestWorld, String) {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     pass_test_check(&world);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
@@ -337,8 +337,7 @@ async fn overdue_review_is_reminded_once_per_wait() {
         ..Options::default()
     };
     let world = TestWorld::start(options).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     pass_test_check(&world);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;

@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::ReactedObject};
 
-use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request};
 
 /// Waits until a target has exactly these reactions.
 pub(crate) async fn await_reactions(world: &TestWorld, to: ReactedObject, wanted: &[&str]) {
@@ -17,8 +17,7 @@ pub(crate) async fn await_reactions(world: &TestWorld, to: ReactedObject, wanted
 #[tokio::test(flavor = "multi_thread")]
 async fn review_gets_eyes_then_rocket() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
     let finish = json!({"type": "fix", "title": "Answer the question", "summary": "Nothing had to be changed.",
@@ -41,8 +40,7 @@ async fn review_gets_eyes_then_rocket() {
 #[tokio::test(flavor = "multi_thread")]
 async fn command_gets_eyes_and_requested_cost() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
     world
@@ -72,8 +70,7 @@ async fn command_gets_eyes_and_requested_cost() {
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_read_as_written() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world
         .jira
         .comment_as(&key, "ada", "\u{ff0f}Cost, please.")

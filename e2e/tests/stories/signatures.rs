@@ -1,13 +1,12 @@
 //! Repositories that require signed commits: from the ticket to a pull request that people can merge.
 
-use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::{
     fixture,
     github::{BranchRuleset, RulesetCondition, SIGNING_KEY, SIGNING_PUBLIC_KEY},
 };
 
-use crate::{end_of, only_pull_request, start_world_with_settings};
+use crate::{complete_ticket, only_pull_request, start_world_with_settings};
 
 /// Requires signatures on the target branch and on ours.
 fn require_signatures(world: &TestWorld) {
@@ -24,8 +23,7 @@ fn require_signatures(world: &TestWorld) {
 
 /// Plays a ticket, and asserts that its pull request has one signed commit and no foreign push.
 async fn play_signed_ticket(world: &TestWorld) {
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(world).await;
     let pull = only_pull_request(world);
     let verdict = world.github.signature_of(fixture::REPOSITORY, &pull.head_sha);
     assert_eq!(verdict.unwrap(), "valid");

@@ -1,19 +1,17 @@
 //! Reported spending, which equals the sum of the journals.
 
 use api::types::SpendQuery;
-use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::end_of;
+use crate::complete_ticket;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reported_spending_equals_sum_of_journals() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     let mut tickets = Vec::new();
     for _ in 0..2 {
-        let key = world.ask().unwrap();
-        assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+        let key = complete_ticket(&world).await;
         tickets.push(format!("jira:{key}"));
     }
     let (mut micros, mut tokens, mut calls) = (0, 0, 0);

@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{end_of, only_pull_request};
+use crate::{complete_ticket, only_pull_request};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_of_one_reply_keep_journal_order() {
@@ -78,8 +78,7 @@ async fn file_keeps_its_encoding_through_edits() {
     work[0].expect = Some("351".to_owned());
     script.append(&mut work);
     world.model.set_script("", script);
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     only_pull_request(&world);
     world.stop().await.unwrap();
 }

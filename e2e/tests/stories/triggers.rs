@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{JiraOptions, JiraTransition, ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, only_pull_request};
 
 /// Returns a workflow whose tickets are created in the status that requests work.
 fn born_ready() -> JiraOptions {
@@ -101,24 +101,12 @@ async fn returned_ticket_is_reworked_with_new_comment() {
 #[tokio::test(flavor = "multi_thread")]
 async fn returned_ticket_continues_on_open_pull_request() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     await_ticket_rest(&world, &key).await;
     world.model.set_script_of(
         "A review of the pull request",
         "",
-        vec![
-            ScriptStep::call(
-                "write_file",
-                json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-            )
-            .expecting("Please add a note on rounding."),
-            ScriptStep::call(
-                "finish",
-                json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that is asked for.", "replies": []}),
-            ),
-        ],
+        fixture::build_note_script("Please add a note on rounding.", &json!([])),
     );
     world
         .jira
@@ -199,8 +187,7 @@ async fn merged_where(asks_for: &[&str], rules: &str, told: &str) -> (Option<Str
         ..Options::default()
     });
     let world = world.await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     world.run_ci().await.unwrap();
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
