@@ -13,8 +13,9 @@ use serde_json::{Value, json};
 
 use super::FakeGitHub;
 use super::auth::{GitHubCaller, token_of};
-use super::graphql::render_graphql_error;
+use super::graphql::{find_readable_repository, refuse_unknown_repository, render_graphql_error};
 use super::hub::GitHubState;
+use super::rest::RestAnswer;
 use crate::http::{header_text, render_json_answer};
 
 /// Signature of every address at which files are stored.
@@ -116,13 +117,13 @@ async fn serve_file(
 }
 
 /// Answers with the rendered texts of an issue, with signed addresses.
-pub(super) fn answer_rendered_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let full_name = format!("{}/{}", text("owner"), text("name"));
+pub(super) fn answer_rendered_query(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+) -> RestAnswer {
+    let full_name = find_readable_repository(caller, variables, "issues")?;
     let number = variables["number"].as_u64().unwrap_or_default();
-    if caller.token.may(Some(&full_name), &[("issues", "read")]).is_err() {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
-    }
     let mut world = hub.world();
     let files = world.attached.clone();
     let render = |markdown: &str| {
@@ -132,22 +133,17 @@ pub(super) fn answer_rendered_query(hub: &GitHubState, caller: &GitHubCaller, va
         let images = shown.map(|file| format!("<img src=\"{}\">", file.signed_address(&hub.url)));
         json!({"bodyHTML": format!("<p>{}</p>", images.collect::<String>())})
     };
-    let Ok(repo) = world.repo(&full_name) else {
-        return render_graphql_error("NOT_FOUND", "Could not resolve to a Repository");
-    };
+    let repo = world.repo(&full_name).map_err(|_| refuse_unknown_repository())?;
     let issue = repo.issues.get(&number).map(|issue| issue.body.clone());
     let body = issue.or_else(|| repo.pulls.get(&number).map(|pull| pull.body.clone()));
-    let Some(body) = body else {
-        return render_graphql_error("NOT_FOUND", "Could not resolve to an issue or pull request");
-    };
+    let missing = "Could not resolve to an issue or pull request";
+    let body = body.ok_or_else(|| render_graphql_error("NOT_FOUND", missing))?;
     let comments = repo.comments.iter().filter(|comment| comment.number == number);
     let comments: Vec<Value> = comments.map(|comment| render(&comment.body)).collect();
     let mut found = render(&body);
     found["comments"] = json!({"nodes": comments});
-    render_json_answer(
-        StatusCode::OK,
-        json!({"data": {"repository": {"issueOrPullRequest": found}}}),
-    )
+    let body = json!({"data": {"repository": {"issueOrPullRequest": found}}});
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
 impl FakeGitHub {

@@ -1,17 +1,16 @@
 //! Last author of each line range, as GraphQL returns it.
 
 use std::path::Path;
-use std::sync::Arc;
 
 use axum::http::StatusCode;
-use axum::response::Response;
 use git2::{BlameOptions, Oid, Repository};
 use serde_json::{Map, Value, json};
 
 use super::FakeGitHub;
 use super::auth::GitHubCaller;
-use super::graphql::render_graphql_error;
+use super::graphql::{find_readable_repository, refuse_unknown_repository, render_graphql_error};
 use super::hub::GitHubState;
+use super::rest::RestAnswer;
 use crate::http::render_json_answer;
 
 // Maximum number of files in a query. Our client asks for at most this many.
@@ -39,41 +38,28 @@ impl FakeGitHub {
 }
 
 /// Answers with the ranges of each file that the query names by `$p0`, `$p1` and so on.
-pub(super) fn answer_blame_query(
-    hub: &Arc<GitHubState>,
-    caller: &GitHubCaller,
-    variables: &Value,
-) -> Response {
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let full_name = format!("{}/{}", text("owner"), text("name"));
-    if caller
-        .token
-        .may(Some(&full_name), &[("contents", "read")])
-        .is_err()
-    {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
-    }
+pub(super) fn answer_blame_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> RestAnswer {
+    let full_name = find_readable_repository(caller, variables, "contents")?;
+    let commit = variables["commit"].as_str().unwrap_or_default();
     let mut world = hub.world();
     let addresses = world.addresses.clone();
-    let Ok(repo) = world.repo(&full_name) else {
-        return render_graphql_error("NOT_FOUND", "Could not resolve to a Repository");
-    };
+    let repo = world.repo(&full_name).map_err(|_| refuse_unknown_repository())?;
     let mut files = Map::from_iter([("__typename".to_owned(), Value::from("Commit"))]);
     // The variables are numbered without gaps.
     for file in 0..MAX_FILES {
         let Some(path) = variables[format!("p{file}")].as_str() else {
             break;
         };
-        let Ok(ranges) = read_blame_ranges(&repo.path, text("commit"), path) else {
-            return render_graphql_error("NOT_FOUND", "Could not resolve file for path");
-        };
+        let ranges = read_blame_ranges(&repo.path, commit, path)
+            .map_err(|_| render_graphql_error("NOT_FOUND", "Could not resolve file for path"))?;
         let ranges = ranges.into_iter().map(|(first, last, address)| {
             let user = addresses.get(&address).map(|login| json!({"login": login}));
             json!({"startingLine": first, "endingLine": last, "commit": {"author": {"user": user}}})
         });
         files.insert(format!("f{file}"), json!({"ranges": ranges.collect::<Vec<_>>()}));
     }
-    render_json_answer(StatusCode::OK, json!({"data": {"repository": {"object": files}}}))
+    let body = json!({"data": {"repository": {"object": files}}});
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
 /// Returns the first line, last line and author's address of each range.

@@ -5,7 +5,9 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::auth::GitHubCaller;
-use super::graphql::render_graphql_error;
+use super::graphql::{
+    find_readable_repository, refuse_access, refuse_unknown_repository, render_graphql_error,
+};
 use super::hub::{GitHubRecords, GitHubState};
 use super::reactions::ReactedObject;
 use super::shape::render_actor;
@@ -39,10 +41,7 @@ pub(super) fn answer_discussion_query(
     if let Some((name, change)) = MUTATIONS.iter().find(|(name, _)| query.contains(name)) {
         if !caller.writes {
             hub.log.violation(format!("the reader called {name}"));
-            return Some(render_graphql_error(
-                "FORBIDDEN",
-                "Resource not accessible by integration",
-            ));
+            return Some(refuse_access());
         }
         return Some(match change(hub, caller, variables) {
             Ok(said) => render_json_answer(StatusCode::OK, json!({"data": {*name: said}})),
@@ -53,20 +52,13 @@ pub(super) fn answer_discussion_query(
     if !is_one && !query.contains("discussions(first") {
         return None;
     }
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let name = format!("{}/{}", text("owner"), text("name"));
-    if caller.token.may(Some(&name), &[("discussions", "read")]).is_err() {
-        return Some(render_graphql_error(
-            "FORBIDDEN",
-            "Resource not accessible by integration",
-        ));
-    }
+    let name = match find_readable_repository(caller, variables, "discussions") {
+        Ok(name) => name,
+        Err(refused) => return Some(refused),
+    };
     let world = hub.world();
     let Some(repo) = world.repos.get(&name) else {
-        return Some(render_graphql_error(
-            "NOT_FOUND",
-            "Could not resolve to a Repository",
-        ));
+        return Some(refuse_unknown_repository());
     };
     let found = if is_one {
         let number = variables["number"].as_u64().unwrap_or_default();

@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
 use super::rest::{JsonBody, RestAnswer};
-use super::{attachments, blame, discussions, issues, merge_queue, open_heads, projects};
+use super::state::{PullRecord, RepositoryRecord};
+use super::{attachments, blame, discussions, issues, open_heads, projects};
 use crate::http::render_json_answer;
 
 // Mutations that merge now or later. Journeyman never merges, so each of them is a violation.
@@ -62,22 +63,24 @@ pub(super) async fn answer_graphql(
         return Ok(open_heads::answer_heads_query(&hub, &caller, query, variables));
     }
     if body.query.contains("refUpdateRule") {
-        return Ok(answer_branch_rule_query(&hub, &caller, &body.variables));
+        return answer_branch_rule_query(&hub, &caller, &body.variables);
     }
     if body.query.contains("resolveReviewThread") {
         return Ok(resolve_review_thread(&hub, &caller, &body.variables));
     }
     if body.query.contains("mergeQueueEntry") {
-        return Ok(merge_queue::answer_queue_query(&hub, &caller, &body.variables));
+        let render = RepositoryRecord::queue_graphql;
+        return answer_pull_query(&hub, &caller, &body.variables, render);
     }
     if body.query.contains("reviewThreads") {
-        return Ok(answer_review_threads(&hub, &caller, &body.variables));
+        let render = |_: &RepositoryRecord, pull: &PullRecord| render_review_threads(pull);
+        return answer_pull_query(&hub, &caller, &body.variables, render);
     }
     if body.query.contains("blame(path:") {
-        return Ok(blame::answer_blame_query(&hub, &caller, &body.variables));
+        return blame::answer_blame_query(&hub, &caller, &body.variables);
     }
     if body.query.contains("bodyHTML") {
-        return Ok(attachments::answer_rendered_query(&hub, &caller, &body.variables));
+        return attachments::answer_rendered_query(&hub, &caller, &body.variables);
     }
     if body.query.contains("userContentEdits") {
         return Ok(answer_issue_query(&hub, &caller, &body.variables));
@@ -103,26 +106,17 @@ pub(super) async fn answer_graphql(
     };
     if !caller.writes {
         hub.log.violation(format!("the reader called {mutation}"));
-        return Ok(render_graphql_error(
-            "FORBIDDEN",
-            "Resource not accessible by integration",
-        ));
+        return Ok(refuse_access());
     }
     // The node id may be in a variable or in the query's text.
     let given = format!("{} {}", body.variables, body.query);
     let Some((name, number)) = find_pull_request(&hub, &given) else {
-        return Ok(render_graphql_error(
-            "NOT_FOUND",
-            "Could not resolve to a node with the global id given",
-        ));
+        return Ok(refuse_unknown_node());
     };
     // The draft state requires both permissions.
     for needed in [("pull_requests", "write"), ("contents", "write")] {
         if caller.token.may(Some(&name), &[needed]).is_err() {
-            return Ok(render_graphql_error(
-                "FORBIDDEN",
-                "Resource not accessible by integration",
-            ));
+            return Ok(refuse_access());
         }
     }
     match hub.set_draft(&name, number, draft, caller.login()) {
@@ -141,15 +135,12 @@ pub(super) async fn answer_graphql(
 /// Brings the head branch of a pull request up to date with its base.
 fn update_pull_request_branch(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
     let Some((name, number)) = find_pull_request(hub, &variables.to_string()) else {
-        return render_graphql_error(
-            "NOT_FOUND",
-            "Could not resolve to a node with the global id given",
-        );
+        return refuse_unknown_node();
     };
     let needed = [("pull_requests", "write"), ("contents", "write")];
     let may = |needed: &(&str, &str)| caller.token.may(Some(&name), &[*needed]).is_ok();
     if !caller.writes || !needed.iter().all(may) {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
+        return refuse_access();
     }
     let is_rebase = match variables["method"].as_str() {
         Some("REBASE") => true,
@@ -169,22 +160,25 @@ fn update_pull_request_branch(hub: &GitHubState, caller: &GitHubCaller, variable
     }
 }
 
-/// Answers with the review threads of a pull request.
-fn answer_review_threads(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let full_name = format!("{}/{}", text("owner"), text("name"));
-    if caller
-        .token
-        .may(Some(&full_name), &[("pull_requests", "read")])
-        .is_err()
-    {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
-    }
+/// Answers with what `render` makes of a pull request.
+fn answer_pull_query(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    variables: &Value,
+    render: impl FnOnce(&RepositoryRecord, &PullRecord) -> Value,
+) -> RestAnswer {
+    let full_name = find_readable_repository(caller, variables, "pull_requests")?;
     let mut world = hub.world();
     let number = variables["number"].as_u64().unwrap_or_default();
-    let Ok(pull) = world.repo(&full_name).and_then(|repo| repo.pull(number)) else {
-        return render_graphql_error("NOT_FOUND", "Could not resolve to a PullRequest");
-    };
+    let repo = world.repo(&full_name).ok();
+    let found = repo.and_then(|repo| Some(render(repo, repo.pulls.get(&number)?)));
+    let pull =
+        found.ok_or_else(|| render_graphql_error("NOT_FOUND", "Could not resolve to a PullRequest"))?;
+    let body = json!({"data": {"repository": {"pullRequest": pull}}});
+    Ok(render_json_answer(StatusCode::OK, body))
+}
+
+fn render_review_threads(pull: &PullRecord) -> Value {
     let lines = pull.reviews.iter().flat_map(|review| &review.lines);
     let first = lines.filter(|line| line.in_reply_to.is_none());
     let nodes: Vec<Value> = first
@@ -193,18 +187,14 @@ fn answer_review_threads(hub: &GitHubState, caller: &GitHubCaller, variables: &V
                 "comments": {"nodes": [{"databaseId": line.id}]}})
         })
         .collect();
-    let pull = json!({"reviewThreads": {"nodes": nodes}});
-    render_json_answer(
-        StatusCode::OK,
-        json!({"data": {"repository": {"pullRequest": pull}}}),
-    )
+    json!({"reviewThreads": {"nodes": nodes}})
 }
 
 fn resolve_review_thread(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
     let id = variables["id"].as_str().unwrap_or_default();
     let first: Option<u64> = id.strip_prefix("PRRT_").and_then(|number| number.parse().ok());
     let mut world = hub.world();
-    let has = |pull: &super::state::PullRecord| {
+    let has = |pull: &PullRecord| {
         let mut lines = pull.reviews.iter().flat_map(|review| &review.lines);
         lines.any(|line| Some(line.id) == first && line.in_reply_to.is_none())
     };
@@ -214,10 +204,7 @@ fn resolve_review_thread(hub: &GitHubState, caller: &GitHubCaller, variables: &V
         Some((name, pull))
     });
     let Some(((name, pull), first)) = found.zip(first) else {
-        return render_graphql_error(
-            "NOT_FOUND",
-            "Could not resolve to a node with the global id given",
-        );
+        return refuse_unknown_node();
     };
     if !caller.writes
         || caller
@@ -225,7 +212,7 @@ fn resolve_review_thread(hub: &GitHubState, caller: &GitHubCaller, variables: &V
             .may(Some(&name), &[("pull_requests", "write")])
             .is_err()
     {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
+        return refuse_access();
     }
     pull.resolved.insert(first);
     let thread = json!({"id": id, "isResolved": true});
@@ -249,7 +236,7 @@ fn answer_issue_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Valu
     };
     let full_name = format!("{owner}/{name}");
     if caller.token.may(Some(&full_name), &[("issues", "read")]).is_err() {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
+        return refuse_access();
     }
     match issues::render_issue_graphql(&mut hub.world(), &full_name, number, &hub.url) {
         Some(issue) => render_json_answer(StatusCode::OK, json!({"data": {"repository": {"issue": issue}}})),
@@ -260,20 +247,13 @@ fn answer_issue_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Valu
     }
 }
 
-/// Renders a GraphQL error. GitHub sends status 200 even for refused queries.
 /// Answers with the part of a branch's classic protection that is visible without administration.
-fn answer_branch_rule_query(hub: &Arc<GitHubState>, caller: &GitHubCaller, variables: &Value) -> Response {
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let full_name = format!("{}/{}", text("owner"), text("name"));
-    let contents = caller.token.may(Some(&full_name), &[("contents", "read")]);
-    if contents.is_err() {
-        return render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
-    }
+fn answer_branch_rule_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> RestAnswer {
+    let full_name = find_readable_repository(caller, variables, "contents")?;
     let mut world = hub.world();
-    let Ok(repo) = world.repo(&full_name) else {
-        return render_graphql_error("NOT_FOUND", "Could not resolve to a Repository");
-    };
-    let branch = text("branch").trim_start_matches("refs/heads/");
+    let repo = world.repo(&full_name).map_err(|_| refuse_unknown_repository())?;
+    let branch = variables["branch"].as_str().unwrap_or_default();
+    let branch = branch.trim_start_matches("refs/heads/");
     let is_there = super::repository::list_branches(&repo.path).contains_key(branch);
     let is_protected = repo.signed_branches.contains(branch) || repo.required_checks.contains_key(branch);
     let required = repo.required_checks.get(branch).cloned().unwrap_or_default();
@@ -285,9 +265,36 @@ fn answer_branch_rule_query(hub: &Arc<GitHubState>, caller: &GitHubCaller, varia
         })
     });
     let found = is_there.then(|| json!({"refUpdateRule": rule}));
-    render_json_answer(StatusCode::OK, json!({"data": {"repository": {"ref": found}}}))
+    let body = json!({"data": {"repository": {"ref": found}}});
+    Ok(render_json_answer(StatusCode::OK, body))
 }
 
+/// Returns the full name of the repository that a query names, if the caller may read `permission` there.
+pub(super) fn find_readable_repository(
+    caller: &GitHubCaller,
+    variables: &Value,
+    permission: &str,
+) -> Result<String, Response> {
+    let text = |name: &str| variables[name].as_str().unwrap_or_default();
+    let full_name = format!("{}/{}", text("owner"), text("name"));
+    let allowed = caller.token.may(Some(&full_name), &[(permission, "read")]);
+    allowed.map(|()| full_name).map_err(|_| refuse_access())
+}
+
+pub(super) fn refuse_access() -> Response {
+    render_graphql_error("FORBIDDEN", "Resource not accessible by integration")
+}
+
+pub(super) fn refuse_unknown_repository() -> Response {
+    render_graphql_error("NOT_FOUND", "Could not resolve to a Repository")
+}
+
+fn refuse_unknown_node() -> Response {
+    let message = "Could not resolve to a node with the global id given";
+    render_graphql_error("NOT_FOUND", message)
+}
+
+/// Renders a GraphQL error. GitHub sends status 200 even for refused queries.
 pub(super) fn render_graphql_error(kind: &str, message: &str) -> Response {
     render_json_answer(
         StatusCode::OK,

@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use anyhow::{Context as _, ensure};
-use axum::response::Response;
 use serde_json::{Value, json};
 
-use super::auth::GitHubCaller;
 use super::hub::GitHubState;
 use super::rulesets::{BranchRuleset, RulesetCondition};
 use super::state::{PullRecord, RepositoryRecord};
-use super::{FakeGitHub, graphql, history, repository};
-use crate::http::{iso_now, render_json_answer};
+use super::{FakeGitHub, history, repository};
+use crate::http::iso_now;
 
 /// Merge queue of a repository.
 #[derive(Debug, Clone, Default)]
@@ -130,7 +128,7 @@ impl RepositoryRecord {
     }
 
     /// Renders the queue of a pull request for GraphQL.
-    fn queue_graphql(&self, pull: &PullRecord) -> Value {
+    pub(super) fn queue_graphql(&self, pull: &PullRecord) -> Value {
         let queue = &self.merge_queue;
         let entry = queue.entries.get(&pull.number).map(|entry| {
             let position = queue.entries.keys().position(|number| *number == pull.number);
@@ -162,32 +160,6 @@ impl RepositoryRecord {
             "commits": {"nodes": [{"commit": {"committedDate": committed.ok()}}]},
             "reviewThreads": {"nodes": threads},
         })
-    }
-}
-
-/// Answers with the merge queue and the threads of a pull request.
-pub(super) fn answer_queue_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let full_name = format!("{}/{}", text("owner"), text("name"));
-    if caller
-        .token
-        .may(Some(&full_name), &[("pull_requests", "read")])
-        .is_err()
-    {
-        return graphql::render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
-    }
-    let mut world = hub.world();
-    let number = variables["number"].as_u64().unwrap_or_default();
-    let found = world.repo(&full_name).ok().and_then(|repo| {
-        let pull = repo.pulls.get(&number)?;
-        Some(repo.queue_graphql(pull))
-    });
-    match found {
-        Some(pull) => render_json_answer(
-            axum::http::StatusCode::OK,
-            json!({"data": {"repository": {"pullRequest": pull}}}),
-        ),
-        None => graphql::render_graphql_error("NOT_FOUND", "Could not resolve to a PullRequest"),
     }
 }
 

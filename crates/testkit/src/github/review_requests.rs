@@ -301,7 +301,7 @@ impl FakeGitHub {
     /// Requests a review with a date in the past, `days` ago. Sends `pull_request` review requested.
     ///
     /// # Errors
-    /// When the pull request, or the reviewer is its author does not exist.
+    /// When the pull request does not exist, or `reviewer` is its author.
     pub fn ask_for_review_days_ago(
         &self,
         repository: &str,
