@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use super::FakeGitHub;
 use super::hub::GitHubState;
-use super::state::{CommentRecord, LineCommentRecord, PullReview};
+use super::state::{CommentRecord, LineCommentRecord, PullReview, RepositoryRecord};
 use crate::http::iso_now;
 
 /// Review comment on lines of a file.
@@ -72,15 +72,22 @@ impl GitHubState {
         };
         // A submitted review completes its request.
         pull.reviewers.retain(|login| login != by);
+        self.submit(repo, number, &review)?;
+        Ok(review)
+    }
+
+    /// Adds a review and sends `pull_request_review` submitted.
+    fn submit(&self, repo: &mut RepositoryRecord, number: u64, review: &PullReview) -> anyhow::Result<()> {
+        let pull = repo.pull(number)?;
         pull.updated = iso_now();
         pull.reviews.push(review.clone());
         let pull = pull.clone();
         let payload = json!({
-            "action": "submitted", "review": repo.review_json(&pull, &review, &self.url),
+            "action": "submitted", "review": repo.review_json(&pull, review, &self.url),
             "pull_request": repo.simple_pull_json(&pull, &self.url),
         });
-        self.tell(repo, "pull_request_review", payload, by);
-        Ok(review)
+        self.tell(repo, "pull_request_review", payload, &review.author);
+        Ok(())
     }
 
     /// Replies to a comment on a line. GitHub records each reply as a separate review without a body.
@@ -119,14 +126,7 @@ impl GitHubState {
             lines: vec![reply.clone()],
             made: Instant::now(),
         };
-        pull.updated = iso_now();
-        pull.reviews.push(review.clone());
-        let pull = pull.clone();
-        let payload = json!({
-            "action": "submitted", "review": repo.review_json(&pull, &review, &self.url),
-            "pull_request": repo.simple_pull_json(&pull, &self.url),
-        });
-        self.tell(repo, "pull_request_review", payload, by);
+        self.submit(repo, number, &review)?;
         Ok(reply)
     }
 
