@@ -7,7 +7,7 @@ use std::{
 
 use api::{Client, build_implement_job, types::JobBody};
 use clap::Args;
-use domain::{Job, TicketKey};
+use domain::{Job, RunId, TicketKey};
 use ingest::IngestMode;
 use tokio_util::sync::CancellationToken;
 
@@ -92,9 +92,7 @@ async fn preview_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Resu
         ..alone
     };
     let previewed = alone.run(async |client, _| {
-        print_result(&render_planned_job(
-            &client.jobs().plan(&build_implement_job(ticket)).await?,
-        ));
+        print_planned_job(&client, ticket).await?;
         Ok(ExitCode::SUCCESS)
     });
     Ok(previewed.await?.unwrap_or(EXIT_INTERRUPTED.into()))
@@ -128,24 +126,39 @@ fn report_wrong_arguments(problem: &str) -> ExitCode {
     ExitCode::from(EXIT_ARGUMENTS)
 }
 
-async fn work_on_ticket(
+pub(super) async fn print_planned_job(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
+    let planned = client.jobs().plan(&build_implement_job(ticket)).await?;
+    print_result(&render_planned_job(&planned));
+    Ok(())
+}
+
+/// Starts the work on a ticket and prints its journal until the run ends or waits for a person; `None` after an
+/// interruption.
+pub(super) async fn print_new_run(
     client: &Client,
     ticket: &TicketKey,
-    shutdown: CancellationToken,
-) -> anyhow::Result<ExitCode> {
-    let run: domain::RunId = client
+    shutdown: &CancellationToken,
+) -> anyhow::Result<(RunId, Option<FollowOutcome>)> {
+    let run: RunId = client
         .jobs()
         .dispatch(ticket, Job::Implement)
         .await?
         .run
         .parse()?;
     print_result(&format!("run {run}"));
-    match shutdown
-        .run_until_cancelled(print_journal(client, &run, OutputFormat::Text))
-        .await
-    {
+    let followed = shutdown.run_until_cancelled(print_journal(client, &run, OutputFormat::Text));
+    let followed = followed.await.transpose()?;
+    Ok((run, followed))
+}
+
+async fn work_on_ticket(
+    client: &Client,
+    ticket: &TicketKey,
+    shutdown: CancellationToken,
+) -> anyhow::Result<ExitCode> {
+    let (_, followed) = print_new_run(client, ticket, &shutdown).await?;
+    match followed {
         Some(followed) => {
-            let followed = followed?;
             let code = choose_exit_code(&followed);
             if matches!(followed, FollowOutcome::Waits(_)) {
                 print_error("once it has that, the run carries on when journeyman starts again");

@@ -3,22 +3,22 @@
 use std::process::ExitCode;
 
 use anyhow::Context;
-use api::{Client, build_implement_job, types::TicketLine};
+use api::{Client, types::TicketLine};
 use dialoguer::{Confirm, Select, console::Term, theme::SimpleTheme};
-use domain::{Job, RunId, TicketKey};
+use domain::TicketKey;
 use rustix::termios::{OptionalActions, tcgetattr, tcsetattr};
 use tokio_util::sync::CancellationToken;
 
 use super::{
     super::{
         EXIT_INTERRUPTED,
-        follow::{choose_exit_code, print_journal},
+        follow::choose_exit_code,
         print_error, print_result,
+        process_ticket::{print_new_run, print_planned_job},
         ticket::render_ticket,
     },
     build_row,
 };
-use crate::args::OutputFormat;
 
 const PROCESS: &str = "Process this ticket (create a pull request)";
 const PREVIEW: &str = "Process with dry-run (only show what would be started)";
@@ -100,7 +100,7 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
                 }
                 Ok(())
             }
-            1 => print_preview(client, ticket).await,
+            1 => print_planned_job(client, ticket).await,
             _ => {
                 let text = client.tickets().text(ticket).await;
                 text.map(|text| print_result(&render_ticket(&text)))
@@ -114,31 +114,15 @@ async fn act_on(client: &Client, ticket: &TicketKey, shutdown: &CancellationToke
     }
 }
 
-async fn print_preview(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {
-    print_result(&super::super::dispatch::render_planned_job(
-        &client.jobs().plan(&build_implement_job(ticket)).await?,
-    ));
-    Ok(())
-}
-
 /// Processes a ticket with the running services.
 pub(super) async fn process_in_services(
     client: &Client,
     ticket: &TicketKey,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<ExitCode> {
-    let run: RunId = client
-        .jobs()
-        .dispatch(ticket, Job::Implement)
-        .await?
-        .run
-        .parse()?;
-    print_result(&format!("run {run}"));
-    match shutdown
-        .run_until_cancelled(print_journal(client, &run, OutputFormat::Text))
-        .await
-    {
-        Some(followed) => Ok(choose_exit_code(&followed?)),
+    let (run, followed) = print_new_run(client, ticket, shutdown).await?;
+    match followed {
+        Some(followed) => Ok(choose_exit_code(&followed)),
         None => {
             print_error(&format!(
                 "the run continues without being watched: journeyman journal {run} --follow"
