@@ -17,10 +17,11 @@ use evaluation::{
 };
 use executor::FolderCheckRunner;
 use futures::{StreamExt, stream};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use self::session::EvalSession;
-use super::{EXIT_INTERRUPTED, folder, print_error, print_json, print_result};
+use self::session::{EvalSession, EvalSessionState};
+use super::{EXIT_INTERRUPTED, folder, print_error, print_json, print_result, progress::ProgressDisplay};
 use crate::{
     args::{OutputFormat, parse_dollars},
     local,
@@ -105,17 +106,18 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let jobs = usize::from(asked.jobs);
     let (valid, invalid) = validate_instances(&bench, &root, instances, jobs, &shutdown).await;
     let runs = plan_runs(&valid, asked.runs, &identity);
-    let session = EvalSession::new(
-        store,
-        out.clone(),
+    let session = EvalSession {
+        state: Mutex::new(EvalSessionState::new(store)),
+        out: out.clone(),
         root,
         settings,
         bench,
-        asked.rules.clone(),
-        asked.max_cost.map(convert_to_micros),
-        runs.len(),
-        shutdown.clone(),
-    );
+        rules: asked.rules.clone(),
+        max_cost: asked.max_cost.map(convert_to_micros),
+        planned: runs.len(),
+        shutdown: shutdown.clone(),
+        progress: ProgressDisplay::bar(runs.len()),
+    };
     let planned: Vec<EvalRunKey> = runs.iter().map(|(_, key)| key.clone()).collect();
     let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.one(instance, key)));
     let mut played = played.buffer_unordered(jobs);

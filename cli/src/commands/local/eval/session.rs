@@ -25,57 +25,36 @@ use super::{
 const MAX_PATCH: usize = 16 << 20;
 
 pub(super) struct EvalSession {
-    state: Mutex<EvalSessionState>,
-    out: PathBuf,
-    root: PathBuf,
-    settings: FolderRunSettings,
-    bench: FolderCheckRunner,
-    rules: Option<PathBuf>,
-    max_cost: Option<u64>,
-    planned: usize,
-    shutdown: CancellationToken,
-    progress: ProgressDisplay,
+    pub(super) state: Mutex<EvalSessionState>,
+    pub(super) out: PathBuf,
+    pub(super) root: PathBuf,
+    pub(super) settings: FolderRunSettings,
+    pub(super) bench: FolderCheckRunner,
+    pub(super) rules: Option<PathBuf>,
+    pub(super) max_cost: Option<u64>,
+    pub(super) planned: usize,
+    pub(super) shutdown: CancellationToken,
+    pub(super) progress: ProgressDisplay,
 }
 
-struct EvalSessionState {
+pub(super) struct EvalSessionState {
     store: EvalResultStore,
     /// Finished runs, with or without a result.
     over: usize,
     ended_early: Option<String>,
 }
 
-impl EvalSession {
-    #[expect(clippy::too_many_arguments, reason = "they are its parts, named once")]
-    pub(super) fn new(
-        store: EvalResultStore,
-        out: PathBuf,
-        root: PathBuf,
-        settings: FolderRunSettings,
-        bench: FolderCheckRunner,
-        rules: Option<PathBuf>,
-        max_cost: Option<u64>,
-        planned: usize,
-        shutdown: CancellationToken,
-    ) -> Self {
-        let state = EvalSessionState {
+impl EvalSessionState {
+    pub(super) fn new(store: EvalResultStore) -> Self {
+        Self {
             store,
             over: 0,
             ended_early: None,
-        };
-        Self {
-            state: Mutex::new(state),
-            out,
-            root,
-            settings,
-            bench,
-            rules,
-            max_cost,
-            planned,
-            shutdown,
-            progress: ProgressDisplay::bar(planned),
         }
     }
+}
 
+impl EvalSession {
     /// Results of these runs, and the reason why some have none.
     pub(super) fn end(self, planned: &[EvalRunKey]) -> (Vec<EvalRunRecord>, Option<String>) {
         let state = self.state.into_inner();
