@@ -179,11 +179,6 @@ impl NatsServer {
         Ok((status, body.to_owned()))
     }
 
-    /// Sets the limit of the file store for the next start.
-    pub fn limit_file_store(&mut self, bytes: u64) {
-        self.settings.max_file_store = Some(bytes);
-    }
-
     /// Stops the server with SIGTERM; its data remains until the value is dropped.
     pub async fn stop(&mut self) {
         self.process.stop().await;
