@@ -55,8 +55,4 @@ impl RedisOutage {
             tracing::info!("redis answers again");
         }
     }
-
-    pub(crate) fn lasts(&self) -> bool {
-        self.lasts.load(Ordering::Acquire)
-    }
 }

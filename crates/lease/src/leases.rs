@@ -53,11 +53,6 @@ impl TicketLeases {
         Ok(leases)
     }
 
-    /// False after a failure, until Redis answers again.
-    pub fn is_available(&self) -> bool {
-        !self.server.outage.lasts()
-    }
-
     /// Makes one round trip within 1 s, for readiness.
     ///
     /// # Errors
