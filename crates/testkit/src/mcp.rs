@@ -118,7 +118,6 @@ struct McpRecords {
     opened: usize,
     calls: Vec<(String, Value)>,
     refused: usize,
-    cancelled: usize,
 }
 
 #[derive(Clone)]
@@ -190,12 +189,6 @@ impl FakeMcpServer {
     #[must_use]
     pub fn refused_requests(&self) -> usize {
         self.desk.records.lock().refused
-    }
-
-    /// Number of calls that the client cancelled.
-    #[must_use]
-    pub fn cancelled_calls(&self) -> usize {
-        self.desk.records.lock().cancelled
     }
 
     /// Requests that the specification does not allow, one description each.
@@ -330,15 +323,10 @@ impl McpDesk {
     }
 
     fn receive_notification(&self, session: &str, method: &str) {
-        let mut records = self.records.lock();
-        match method {
-            "notifications/initialized" => {
-                if let Some(known) = records.sessions.get_mut(session) {
-                    known.is_initialized = true;
-                }
-            }
-            "notifications/cancelled" => records.cancelled += 1,
-            _ => {}
+        if method == "notifications/initialized"
+            && let Some(known) = self.records.lock().sessions.get_mut(session)
+        {
+            known.is_initialized = true;
         }
     }
 }

@@ -357,12 +357,4 @@ impl FakeGitHub {
             .set_issue_state(repository, number, by, Some("not_planned"));
         closed.map(drop)
     }
-
-    /// Reopens a closed issue as a user. Sends `issues` reopened.
-    ///
-    /// # Errors
-    /// When the issue does not exist.
-    pub fn reopen_issue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<()> {
-        self.hub.set_issue_state(repository, number, by, None).map(drop)
-    }
 }
