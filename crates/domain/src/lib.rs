@@ -45,8 +45,7 @@ pub use fleet::{
 pub use health::{
     assessment::assess,
     check_verdict::{CheckFacts, CheckVerdict, judge_checks},
-    memory::{HealthMemory, RememberedCause, RememberedRemoval, RequestedStep, StepResult},
-    record::HealthRecord,
+    memory::{HealthMemory, HealthRecord, RememberedCause, RememberedRemoval, RequestedStep, StepResult},
     rules::{BaseUpdateRule, HealthLimits, HealthRules},
     snapshot::{
         ApprovalCount, AutoMerge, BaseCondition, BaseRequirements, BaseTip, CheckResult, HeadChecks,
@@ -131,7 +130,6 @@ pub use trigger::{
         BackgroundPart, EarlierPullRequest, LinkedTicket, ReviewRemark, SimilarTicket, TicketBackground,
         compare_titles, title_words,
     },
-    base_update::{OutdatedBase, UpdateWay},
     conflict::{ConflictEnd, ConflictedBase},
     job::{Job, JobAccess, JobInput, JobProfile, Lane, RequestPlace},
     job_subject::{
@@ -141,9 +139,9 @@ pub use trigger::{
     },
     observed_pull_request::{ChecksReaction, ObservedChecks, ObservedPullRequest, ObservedReview},
     pull_request::{
-        BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck,
+        BranchRecord, BranchRef, ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, OutdatedBase,
         PullRequestFile, PullRequestRecord, PullRequestRef, PullRequestStatus, RepairEnd, SignedCommit,
-        SuspectChanges,
+        SuspectChanges, UpdateWay,
     },
     pull_request_event::{AwaitedReview, PullRequestEnd, PullRequestEvent, PullRequestHead},
     reaction::{ReactionKind, ReactionSubject},

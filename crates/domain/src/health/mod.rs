@@ -3,7 +3,6 @@
 pub(crate) mod assessment;
 pub(crate) mod check_verdict;
 pub(crate) mod memory;
-pub(crate) mod record;
 pub(crate) mod rules;
 pub(crate) mod snapshot;
 pub(crate) mod state;

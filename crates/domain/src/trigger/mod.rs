@@ -2,7 +2,6 @@
 //! skip a request.
 
 pub(crate) mod background;
-pub(crate) mod base_update;
 pub(crate) mod conflict;
 pub(crate) mod job;
 pub(crate) mod job_subject;

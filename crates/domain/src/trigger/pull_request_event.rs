@@ -5,12 +5,11 @@ use serde::{Deserialize, Serialize};
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
     trigger::{
-        base_update::OutdatedBase,
         conflict::ConflictedBase,
         job::Job,
         pull_request::{
-            ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, PullRequestRef, PullRequestStatus,
-            RepairEnd,
+            ChecksConclusion, ChecksOutcome, ChecksSummary, FailedCheck, OutdatedBase, PullRequestRef,
+            PullRequestStatus, RepairEnd,
         },
     },
 };
