@@ -2,10 +2,7 @@
 
 use reqwest::{Certificate, ClientBuilder, Proxy};
 
-use crate::{
-    process::find_installed_proxy,
-    route::{OutboundProxy, OutboundRoute},
-};
+use crate::route::{OutboundProxy, OutboundRoute, find_installed_proxy};
 
 /// Makes a client take the way of this process, and trust its additional authorities.
 ///

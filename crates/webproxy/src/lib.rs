@@ -8,7 +8,6 @@ mod authorities;
 mod bypass;
 #[cfg(feature = "client")]
 mod client;
-mod process;
 mod route;
 mod settings;
 
@@ -16,6 +15,7 @@ pub use address_rule::AddressRule;
 pub use bypass::{BypassList, InvalidEntry};
 #[cfg(feature = "client")]
 pub use client::configure_client;
-pub use process::{find_installed_proxy, install_proxy};
-pub use route::{DirectReason, OutboundProxy, OutboundRoute, ProxyServer};
+pub use route::{
+    DirectReason, OutboundProxy, OutboundRoute, ProxyServer, find_installed_proxy, install_proxy,
+};
 pub use settings::{ProxyError, Settings};

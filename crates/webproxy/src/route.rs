@@ -1,7 +1,12 @@
-//! Decision for each URL: through the proxy or directly.
+//! Decision for each URL, through the proxy or directly, and the way that this process has.
 
-use std::{net::IpAddr, path::Path, sync::Arc};
+use std::{
+    net::IpAddr,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
+use parking_lot::RwLock;
 use secrecy::{ExposeSecret, SecretString};
 use tempfile::TempPath;
 use url::{Host, Url};
@@ -278,6 +283,20 @@ fn is_link_local(address: IpAddr) -> bool {
         IpAddr::V4(address) => address.is_link_local(),
         IpAddr::V6(address) => address.segments()[0] & 0xffc0 == 0xfe80,
     }
+}
+
+// Before the first call of `install_proxy`, the variables of the environment count, as with other programs.
+static INSTALLED: LazyLock<RwLock<OutboundProxy>> =
+    LazyLock::new(|| RwLock::new(OutboundProxy::of_environment(read_variable)));
+
+/// Makes a way the one of this process. Clients that exist already keep theirs.
+pub fn install_proxy(proxy: OutboundProxy) {
+    *INSTALLED.write() = proxy;
+}
+
+/// Returns the way of this process.
+pub fn find_installed_proxy() -> OutboundProxy {
+    INSTALLED.read().clone()
 }
 
 #[cfg(test)]
