@@ -4,7 +4,6 @@ mod accounts;
 mod certificates;
 mod clock;
 mod declared_setups;
-mod folders;
 mod instances;
 mod mcp_servers;
 mod projects;
@@ -30,9 +29,9 @@ use clap::Args;
 use domain::{InstanceName, NewerRecord, RepositoryRules, Timestamp, cause::format_error_chain};
 use serde::Deserialize;
 
-use folders::FolderSection;
 use projects::ProjectRequirements;
 use remedy::Remedy;
+use repositories::FolderSection;
 pub(super) use requesters::{EVERYBODY, GroupState, inspect_group, list_groups};
 
 use super::{commit_signing::SigningSections, find_settings_file, print_result};
@@ -136,7 +135,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     certificates::check_certificates(&mut findings, &sections, bootstrap::read_wall_clock());
     let instances = instances::load_instances(&mut findings, file);
     let projects = check_rules(&mut findings, &sections, &instances.connections());
-    folders::check_folders(&mut findings, &sections.folder);
+    repositories::check_folders(&mut findings, &sections.folder);
     let current = std::env::current_dir().ok();
     Box::pin(declared_setups::check_declared_setups(
         &mut findings,

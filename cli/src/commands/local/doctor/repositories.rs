@@ -1,10 +1,17 @@
 //! Checks of the repositories in the rules: visibility to both GitHub accounts, and the projects that triages fill.
+//! Checks of the local folders in the settings.
 
-use std::{collections::BTreeSet, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    path::PathBuf,
+    time::Duration,
+};
 
 use bootstrap::{rules::RulesBook, suggestion::find_nearest};
-use domain::{RepositoryName, RepositoryRules, cause::format_error_chain};
+use domain::{InstanceName, RepositoryName, RepositoryRules, cause::format_error_chain};
+use git::FolderRepository;
 use github::{Error, GitHubProject, GitHubReader, GitHubWriter};
+use serde::Deserialize;
 
 use super::{
     super::branch_folders::{describe_obstacle, list_branch_folders},
@@ -258,6 +265,33 @@ fn list_missing_fields(project: &GitHubProject, rules: &RepositoryRules) -> Vec<
         }
     }
     lacking
+}
+
+/// Key of a section `[folder.<name>]` that the check reads.
+#[derive(Deserialize)]
+pub(super) struct FolderSection {
+    /// The reporter refuses a section without it.
+    pub(super) path: Option<PathBuf>,
+}
+
+/// Checks that the folders on this machine are repositories that Journeyman can use. Blocks.
+pub(super) fn check_folders(findings: &mut DoctorReport, folders: &BTreeMap<InstanceName, FolderSection>) {
+    for (name, section) in folders {
+        let Some(path) = &section.path else { continue };
+        let place = path.display();
+        let finding = if path.exists() {
+            match FolderRepository::open(path).and_then(|folder| folder.head()) {
+                Ok(head) => DoctorFinding::Ok(format!("{name}: {place}, at {}", head.branch)),
+                Err(error) => {
+                    let problem = format!("{name}: {place}: {}", format_error_chain(&error));
+                    DoctorFinding::Failed(problem, Remedy::Folders)
+                }
+            }
+        } else {
+            DoctorFinding::Skipped(format!("{name}: {place} is not on this machine"))
+        };
+        findings.add("folder", finding);
+    }
 }
 
 #[cfg(test)]
