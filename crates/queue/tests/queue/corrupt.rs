@@ -38,9 +38,7 @@ async fn unreadable_record_hides_none_and_revives() {
         r#"{"type":"tomorrow"}"#,
     )
     .await;
-    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:1").await;
     let read = log.read_each_after(&build_ticket_key(1), 0).await.unwrap();
     let unreadable = read[0].1.clone().unwrap_err();
     assert_eq!((read.len(), read[1].1.is_ok()), (2, true));

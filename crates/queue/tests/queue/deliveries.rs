@@ -78,44 +78,18 @@ async fn delivery_arrives_whole_and_is_deleted() {
 #[tokio::test]
 async fn known_delivery_is_ignored_after_handling() {
     let world = World::new().await;
-    assert!(
-        world
-            .queue
-            .deliveries()
-            .publish(&build_delivery("1"))
-            .await
-            .unwrap()
-    );
-    assert!(
-        !world
-            .queue
-            .deliveries()
-            .publish(&build_delivery("1"))
-            .await
-            .unwrap()
-    );
+    assert!(world.deliver("1").await);
+    assert!(!world.deliver("1").await);
     let (mut seen, _consuming) = consume_deliveries(&world, |_| DeliveryDisposition::Done);
     await_soon(seen.recv()).await.unwrap();
-    assert!(
-        !world
-            .queue
-            .deliveries()
-            .publish(&build_delivery("1"))
-            .await
-            .unwrap()
-    );
+    assert!(!world.deliver("1").await);
     assert!(stays_away(seen.recv()).await);
 }
 
 #[tokio::test]
 async fn a_retried_delivery_comes_again() {
     let world = World::new().await;
-    world
-        .queue
-        .deliveries()
-        .publish(&build_delivery("1"))
-        .await
-        .unwrap();
+    world.deliver("1").await;
     let (mut seen, _consuming) = consume_deliveries(&world, |count| match count {
         0 | 1 => DeliveryDisposition::Retry {
             after: Duration::from_millis(50),
@@ -132,12 +106,7 @@ async fn a_retried_delivery_comes_again() {
 #[tokio::test]
 async fn rejected_delivery_is_dead_lettered() {
     let world = World::new().await;
-    world
-        .queue
-        .deliveries()
-        .publish(&build_delivery("1"))
-        .await
-        .unwrap();
+    world.deliver("1").await;
     let reject = |_| DeliveryDisposition::Reject {
         reason: "not JSON".to_owned(),
     };
@@ -164,12 +133,7 @@ async fn foreign_message_is_dead_lettered() {
         .unwrap()
         .await
         .unwrap();
-    world
-        .queue
-        .deliveries()
-        .publish(&build_delivery("1"))
-        .await
-        .unwrap();
+    world.deliver("1").await;
     let (mut seen, consuming) = consume_deliveries(&world, |_| DeliveryDisposition::Done);
     assert_eq!(await_soon(seen.recv()).await.unwrap().id, "1");
     let dead = async { while world.queue.dead_letters().list(10).await.unwrap().is_empty() {} };
@@ -183,12 +147,7 @@ async fn foreign_message_is_dead_lettered() {
 async fn slots_limit_deliveries_and_running_ones_finish() {
     let world = World::new().await;
     for id in ["1", "2", "3"] {
-        world
-            .queue
-            .deliveries()
-            .publish(&build_delivery(id))
-            .await
-            .unwrap();
+        world.deliver(id).await;
     }
     let (started, mut starts) = mpsc::unbounded_channel();
     let gate = Arc::new(Semaphore::new(0));
@@ -336,12 +295,7 @@ async fn panicking_handler_makes_dead_letter_after_five() {
 #[tokio::test]
 async fn retries_of_handler_are_no_crashes() {
     let world = World::new().await;
-    world
-        .queue
-        .deliveries()
-        .publish(&build_delivery("1"))
-        .await
-        .unwrap();
+    world.deliver("1").await;
     let (mut seen, _consuming) = consume_deliveries(&world, |count| match count {
         0..12 => DeliveryDisposition::Retry {
             after: Duration::from_millis(20),

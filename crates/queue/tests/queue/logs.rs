@@ -209,9 +209,7 @@ async fn the_waker_turns_appends_into_tokens() {
     let world = World::new().await;
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
-    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:1").await;
     let waker = tokio::spawn({
         let (log, shutdown) = (log.clone(), world.shutdown.clone());
         async move { log.run_waker(shutdown).await }
@@ -219,9 +217,7 @@ async fn the_waker_turns_appends_into_tokens() {
     let token = await_soon(tokens.next()).await.unwrap();
     assert_eq!(token.ticket(), &build_ticket_key(1));
     token.finish().await.unwrap();
-    log.append(&build_trigger(&build_ticket_key(2), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(2, "comment:1").await;
     assert_eq!(
         await_soon(tokens.next()).await.unwrap().ticket(),
         &build_ticket_key(2)
@@ -304,20 +300,12 @@ async fn due_timer_wakes_ticket_unless_replaced() {
 async fn watch_notifies_of_its_ticket_only() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:1").await;
     let mut watch = log.watch(&build_ticket_key(1)).await.unwrap();
-    log.append(&build_trigger(&build_ticket_key(2), "comment:1"))
-        .await
-        .unwrap();
-    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(2, "comment:1").await;
+    world.trigger(1, "comment:1").await;
     assert!(stays_away(watch.changed()).await);
-    log.append(&build_trigger(&build_ticket_key(1), "comment:2"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:2").await;
     await_soon(watch.changed()).await;
     assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap().len(), 2);
     assert!(stays_away(watch.changed()).await);

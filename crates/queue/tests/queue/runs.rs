@@ -1,12 +1,9 @@
 //! Overviews of runs, folded from the journals.
 
-use domain::{
-    Fact, Job, JobRequest, JournalEntry, RunOverview, RunStatus, StopReason, TicketText, Trigger,
-    TriggerReason, WaitCondition,
-};
+use domain::{Fact, JournalEntry, RunOverview, RunStatus, StopReason, WaitCondition};
 use queue::{KeyValueBucket, RecordKey, RunOverviews, TableMirror};
 
-use crate::world::{World, build_entry, build_run_id, build_ticket_key, build_trigger};
+use crate::world::{World, build_entry, build_run_id, build_started_fact, build_ticket_key};
 
 async fn take_in_all(runs: &RunOverviews) {
     let mut from = runs.place().await.unwrap();
@@ -29,24 +26,6 @@ async fn append_facts(world: &World, number: u64, facts: Vec<Fact>) {
     }
 }
 
-fn build_started_fact(number: u64) -> Fact {
-    let request = JobRequest {
-        job: Job::Implement,
-        repository: "acme/shop".parse().unwrap(),
-        text: TicketText::default(),
-        rules: domain::RepositoryRules::default(),
-        background: domain::TicketBackground::default(),
-        about: domain::JobSubject::default(),
-    };
-    let trigger = Trigger {
-        reason: TriggerReason::JobRequested(Box::new(request)),
-        ..build_trigger(&build_ticket_key(number), "k")
-    };
-    Fact::RunStarted {
-        trigger: Box::new(trigger),
-    }
-}
-
 fn build_parked_fact() -> Fact {
     Fact::Parked {
         waits_for: WaitCondition::Answer,
@@ -63,8 +42,13 @@ fn build_finished_fact() -> Fact {
 async fn overview_of_run_follows_its_journal() {
     let world = World::new().await;
     let runs = world.queue.runs();
-    append_facts(&world, 1, vec![build_started_fact(1), build_parked_fact()]).await;
-    append_facts(&world, 2, vec![build_started_fact(2)]).await;
+    append_facts(
+        &world,
+        1,
+        vec![build_started_fact(&build_ticket_key(1)), build_parked_fact()],
+    )
+    .await;
+    append_facts(&world, 2, vec![build_started_fact(&build_ticket_key(2))]).await;
     take_in_all(&runs).await;
     let waits = runs.get(&build_run_id(1)).await.unwrap().unwrap();
     assert_eq!(
@@ -90,7 +74,11 @@ async fn lost_overviews_or_position_are_rebuilt() {
     append_facts(
         &world,
         1,
-        vec![build_started_fact(1), build_parked_fact(), build_finished_fact()],
+        vec![
+            build_started_fact(&build_ticket_key(1)),
+            build_parked_fact(),
+            build_finished_fact(),
+        ],
     )
     .await;
     take_in_all(&runs).await;
@@ -119,7 +107,12 @@ async fn lost_overviews_or_position_are_rebuilt() {
 /// Starts runs and returns a mirror of their overviews that has caught up.
 async fn mirror_started_runs(world: &World, numbers: &[u64]) -> TableMirror<RunOverview> {
     for number in numbers {
-        append_facts(world, *number, vec![build_started_fact(*number)]).await;
+        append_facts(
+            world,
+            *number,
+            vec![build_started_fact(&build_ticket_key(*number))],
+        )
+        .await;
     }
     let runs = world.queue.runs();
     take_in_all(&runs).await;

@@ -1,31 +1,10 @@
 //! Replies of models in all journals, read page by page with the repository of their run.
 
 use bootstrap::read_wall_clock;
-use domain::{
-    Fact, Job, JobRequest, JournalEntry, ModelReply, ReplyStop, RunId, SpendWindow, TicketKey, TicketText,
-    Timestamp, TokenUsage, Trigger, TriggerReason,
-};
+use domain::{Fact, JournalEntry, ModelReply, ReplyStop, RunId, SpendWindow, Timestamp, TokenUsage};
 use queue::{ChargedEntry, SpendReader};
 
-use crate::world::{World, build_entry, build_run_id, build_trigger};
-
-fn build_started_fact(ticket: &TicketKey) -> Fact {
-    let request = JobRequest {
-        job: Job::Implement,
-        repository: "acme/shop".parse().unwrap(),
-        text: TicketText::default(),
-        rules: domain::RepositoryRules::default(),
-        background: domain::TicketBackground::default(),
-        about: domain::JobSubject::default(),
-    };
-    let trigger = Trigger {
-        reason: TriggerReason::JobRequested(Box::new(request)),
-        ..build_trigger(ticket, "k")
-    };
-    Fact::RunStarted {
-        trigger: Box::new(trigger),
-    }
-}
+use crate::world::{World, build_entry, build_run_id, build_started_fact};
 
 fn build_reply_fact(run: &RunId) -> Fact {
     Fact::ModelReplied {

@@ -7,9 +7,7 @@ use domain::cause::format_error_chain;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
-use crate::world::{
-    World, await_soon, build_entry, build_run_id, build_server_settings, build_ticket_key, build_trigger,
-};
+use crate::world::{World, await_soon, build_entry, build_run_id, build_server_settings, build_ticket_key};
 
 #[tokio::test]
 async fn ensuring_twice_or_at_once_changes_nothing() {
@@ -64,9 +62,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 async fn older_stream_migrates_and_keeps_messages() {
     let world = World::new().await;
     let log = world.queue.triggers();
-    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:1").await;
     change_stream_config(&world, "TRIGGERS", None, |config| {
         config.max_age = DAY;
         config.duplicate_window = Duration::from_secs(60);

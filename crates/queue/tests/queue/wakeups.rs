@@ -60,13 +60,9 @@ async fn worker_dies_after_ack_record_wakes() {
     let log = world.queue.triggers();
     let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
     run_waker(&log, &world.shutdown);
-    log.append(&build_trigger(&build_ticket_key(1), "comment:1"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:1").await;
     let token = await_soon(tokens.next()).await.unwrap();
-    log.append(&build_trigger(&build_ticket_key(1), "comment:2"))
-        .await
-        .unwrap();
+    world.trigger(1, "comment:2").await;
     // The waker's token for the second record is refused while the first token is in hand.
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bootstrap::read_wall_clock;
 use domain::{
-    Fact, JournalEntry, OutboundId, OutboundRequest, RunFence, RunId, ServiceOrigin, SkipReason, TicketKey,
-    Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason, report,
+    Fact, Job, JobRequest, JournalEntry, OutboundId, OutboundRequest, RunFence, RunId, ServiceOrigin,
+    SkipReason, TicketKey, TicketText, Timestamp, Trigger, TriggerChannel, TriggerKey, TriggerReason, report,
 };
 use queue::{Queue, Settings, WebhookDelivery};
 use servers::NatsServer;
@@ -33,6 +33,21 @@ impl World {
             queue,
             shutdown: CancellationToken::new(),
         }
+    }
+
+    /// Publishes a delivery with this id; false when it is known already.
+    pub(crate) async fn deliver(&self, id: &str) -> bool {
+        self.queue
+            .deliveries()
+            .publish(&build_delivery(id))
+            .await
+            .unwrap()
+    }
+
+    /// Appends a trigger with this key to the ticket with this number.
+    pub(crate) async fn trigger(&self, ticket: u64, key: &str) {
+        let trigger = build_trigger(&build_ticket_key(ticket), key);
+        self.queue.triggers().append(&trigger).await.unwrap();
     }
 
     /// Plain NATS context, to inspect the server without the crate.
@@ -98,6 +113,25 @@ pub(crate) fn trigger_with(ticket: &TicketKey, key: &str, phrase: String) -> Tri
             phrase,
             place: domain::SkipPlace::Summary,
         }),
+    }
+}
+
+/// First fact of a run that implements a ticket of `acme/shop`.
+pub(crate) fn build_started_fact(ticket: &TicketKey) -> Fact {
+    let request = JobRequest {
+        job: Job::Implement,
+        repository: "acme/shop".parse().unwrap(),
+        text: TicketText::default(),
+        rules: domain::RepositoryRules::default(),
+        background: domain::TicketBackground::default(),
+        about: domain::JobSubject::default(),
+    };
+    let trigger = Trigger {
+        reason: TriggerReason::JobRequested(Box::new(request)),
+        ..build_trigger(ticket, "k")
+    };
+    Fact::RunStarted {
+        trigger: Box::new(trigger),
     }
 }
 
