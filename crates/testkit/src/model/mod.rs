@@ -11,6 +11,7 @@ mod script;
 pub mod surrounding_replies;
 
 use std::collections::BTreeMap;
+use std::future::{Ready, ready};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -103,12 +104,16 @@ impl ScriptedModel {
             log: Arc::clone(&log),
             play: Mutex::new(play),
         });
+        let route = |dialect| post(answer_dialect(dialect));
         let router = Router::new()
-            .route("/v1/messages", post(answer_messages))
-            .route("/v1/chat/completions", post(chat_completions))
-            .route("/openai/deployments/{name}/chat/completions", post(answer_azure))
-            .route("/v1/responses", post(answer_responses))
-            .route("/openai/responses", post(answer_azure_responses))
+            .route("/v1/messages", route(PlayedDialect::Anthropic))
+            .route("/v1/chat/completions", route(PlayedDialect::OpenAi))
+            .route(
+                "/openai/deployments/{name}/chat/completions",
+                route(PlayedDialect::Azure),
+            )
+            .route("/v1/responses", route(PlayedDialect::Responses))
+            .route("/openai/responses", route(PlayedDialect::AzureResponses))
             .route("/model/{name}/invoke-with-response-stream", post(answer_invoke))
             .route("/v1/models", get(list_models))
             .with_state(Arc::clone(&state));
@@ -255,54 +260,19 @@ impl ScriptedModel {
     }
 }
 
-async fn answer_messages(
-    State(model): State<Arc<ScriptedModelState>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    model.handle(PlayedDialect::Anthropic, &headers, &body)
-}
-
-async fn chat_completions(
-    State(model): State<Arc<ScriptedModelState>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    model.handle(PlayedDialect::OpenAi, &headers, &body)
-}
-
-/// Answers Azure's route, which has the deployment in its path and the API version as a parameter.
-async fn answer_azure(
-    State(model): State<Arc<ScriptedModelState>>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    if !uri.query().unwrap_or_default().starts_with("api-version=") {
-        return PlayedDialect::Azure.error(StatusCode::NOT_FOUND, "404", "Resource not found");
+/// Returns the handler of a dialect's route. Azure's routes have the API version as a parameter.
+fn answer_dialect(
+    dialect: PlayedDialect,
+) -> impl Fn(State<Arc<ScriptedModelState>>, Uri, HeaderMap, Bytes) -> Ready<Response> + Clone {
+    let is_azure = matches!(dialect, PlayedDialect::Azure | PlayedDialect::AzureResponses);
+    move |State(model), uri, headers, body| {
+        let has_version = uri.query().unwrap_or_default().starts_with("api-version=");
+        ready(if is_azure && !has_version {
+            dialect.error(StatusCode::NOT_FOUND, "404", "Resource not found")
+        } else {
+            model.handle(dialect, &headers, &body)
+        })
     }
-    model.handle(PlayedDialect::Azure, &headers, &body)
-}
-
-async fn answer_responses(
-    State(model): State<Arc<ScriptedModelState>>,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    model.handle(PlayedDialect::Responses, &headers, &body)
-}
-
-/// Answers Azure's route of Responses, whose body names the deployment.
-async fn answer_azure_responses(
-    State(model): State<Arc<ScriptedModelState>>,
-    uri: Uri,
-    headers: HeaderMap,
-    body: Bytes,
-) -> Response {
-    if !uri.query().unwrap_or_default().starts_with("api-version=") {
-        return PlayedDialect::AzureResponses.error(StatusCode::NOT_FOUND, "404", "Resource not found");
-    }
-    model.handle(PlayedDialect::AzureResponses, &headers, &body)
 }
 
 async fn answer_invoke(
