@@ -12,7 +12,7 @@ use testkit::github::{
 };
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault};
 
-use crate::{await_webhook, build_test_client, sign_body, start_receiver};
+use crate::{await_webhook, build_test_client, send_json, sign_body, start_receiver};
 
 const REPOSITORY: &str = "acme/shop";
 
@@ -34,15 +34,7 @@ pub(crate) async fn call_github(
     let request = build_test_client()
         .request(method, format!("{}{path}", github.api_url()))
         .bearer_auth(token);
-    let request = match body {
-        Some(body) => request.json(&body),
-        None => request,
-    };
-    let response = request.send().await.unwrap();
-    (
-        response.status().as_u16(),
-        response.json().await.unwrap_or_default(),
-    )
+    send_json(request, body).await
 }
 
 async fn run_git(directory: &Path, token: &str, arguments: &[&str]) -> bool {

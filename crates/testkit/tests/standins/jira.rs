@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::jira::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
 use testkit::{FakeJira, JiraKind, JiraOptions, ServiceFault};
 
-use crate::{await_webhook, build_test_client, sign_body, start_receiver};
+use crate::{await_webhook, build_test_client, send_json, sign_body, start_receiver};
 
 pub(crate) async fn call_jira(
     jira: &FakeJira,
@@ -25,15 +25,7 @@ pub(crate) async fn call_jira(
     let request = build_test_client()
         .request(method, url)
         .basic_auth(email, Some(token));
-    let request = match body {
-        Some(body) => request.json(&body),
-        None => request,
-    };
-    let response = request.send().await.unwrap();
-    (
-        response.status().as_u16(),
-        response.json().await.unwrap_or_default(),
-    )
+    send_json(request, body).await
 }
 
 pub(crate) fn build_document(text: &str) -> Value {
@@ -298,13 +290,7 @@ async fn list_lag_and_lost_answer_follow_effect() {
 async fn call_data_center(jira: &FakeJira, method: Method, path: &str, body: Option<Value>) -> (u16, Value) {
     let request = build_test_client().request(method, format!("{}{path}", jira.url()));
     let request = request.bearer_auth(WRITER_API_TOKEN);
-    let request = match body {
-        Some(body) => request.json(&body),
-        None => request,
-    };
-    let response = request.send().await.unwrap();
-    let status = response.status().as_u16();
-    (status, response.json().await.unwrap_or_default())
+    send_json(request, body).await
 }
 
 async fn data_center(release: u64) -> FakeJira {

@@ -33,6 +33,19 @@ fn build_test_client() -> reqwest::Client {
         .unwrap()
 }
 
+/// Sends a request and returns the status and the JSON of the answer.
+async fn send_json(request: reqwest::RequestBuilder, body: Option<Value>) -> (u16, Value) {
+    let request = match body {
+        Some(body) => request.json(&body),
+        None => request,
+    };
+    let response = request.send().await.unwrap();
+    (
+        response.status().as_u16(),
+        response.json().await.unwrap_or_default(),
+    )
+}
+
 type Received = Arc<Mutex<Vec<(HeaderMap, Bytes)>>>;
 
 /// Starts a server that records webhooks and returns its URL.
