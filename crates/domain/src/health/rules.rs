@@ -17,12 +17,6 @@ pub enum BaseUpdateRule {
     Never,
 }
 
-impl BaseUpdateRule {
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Limits and choices of an assessment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HealthRules {

@@ -67,6 +67,16 @@ const fn first_format() -> u32 {
     1
 }
 
+/// Returns true for the default value of a field. Records omit it, so they keep the form of earlier releases.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// Returns true for a switch that is on by default. Records omit it like other defaults.
+pub(crate) const fn is_true(value: &bool) -> bool {
+    *value
+}
+
 /// Encodes a record as JSON with its format.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     budget::run_limits::Dollars,
+    journal::record_format::{is_default, is_true},
     rules::glob::is_path_covered,
     work::{intake::WorkClass, mcp::McpCommand, model::RunPhase},
 };
@@ -24,10 +25,10 @@ pub struct AgentRules {
     /// are tried.
     pub done_status: String,
     /// Assignee of an unassigned ticket at the start of the work.
-    #[serde(skip_serializing_if = "AssigneeRule::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub assign: AssigneeRule,
     /// Result of a complete change.
-    #[serde(skip_serializing_if = "FinishRule::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub finish: FinishRule,
     /// Maximum turns of one run's work, 1 to 150, for any class.
     pub max_turns: u32,
@@ -61,13 +62,13 @@ pub struct AgentRules {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub contract: Vec<String>,
     /// Checks that run on the base before the work, so that the model knows which of them fail already.
-    #[serde(skip_serializing_if = "BaseCheckRule::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub base_checks: BaseCheckRule,
     /// Additional commands that check a change to such a file, of which two run.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub e2e_checks: Vec<String>,
     /// Attachments of tickets that are read for the model.
-    #[serde(skip_serializing_if = "AttachmentRule::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub attachments: AttachmentRule,
     /// Patterns of `JUnit` XML files that the checks write outside of the usual folders; at most 20.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -83,11 +84,6 @@ pub struct AgentRules {
     /// True when a new file must have a name that Windows and macOS can hold.
     #[serde(skip_serializing_if = "is_true")]
     pub portable_names: bool,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_true(value: &bool) -> bool {
-    *value
 }
 
 // Common names of API descriptions.
@@ -197,12 +193,6 @@ pub enum FinishRule {
     Done,
 }
 
-impl FinishRule {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Checks that run on the base before the work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -214,12 +204,6 @@ pub enum BaseCheckRule {
     WhenKnown,
     /// All. The work waits for them.
     Always,
-}
-
-impl BaseCheckRule {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// Attachments of tickets that are read for the model.
@@ -235,12 +219,6 @@ pub enum AttachmentRule {
     None,
 }
 
-impl AttachmentRule {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Assignee of an unassigned ticket at the start of the work. In YAML `true`, `false` or an account.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "AssigneeValue", into = "AssigneeValue")]
@@ -252,12 +230,6 @@ pub enum AssigneeRule {
     Us,
     /// An account by its id on Jira, or its login on GitHub.
     To(String),
-}
-
-impl AssigneeRule {
-    fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
 }
 
 /// The form in YAML: a boolean or an account.

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::journal::record_format::is_true;
+
 /// Rules for continuous integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -74,11 +76,6 @@ const fn is_default_per_commit(value: &u32) -> bool {
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
 const fn is_default_per_pull_request(value: &u32) -> bool {
     *value == REPAIRS_PER_PULL_REQUEST
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
-const fn is_true(value: &bool) -> bool {
-    *value
 }
 
 /// Draft policy for pull requests without any reported check. In YAML `auto`, `true` or `false`.

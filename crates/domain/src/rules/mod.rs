@@ -19,6 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::{
     budget::run_limits::Dollars,
     identity::{repository::RepositoryName, ticket::TicketKey},
+    journal::record_format::is_default,
     rules::{
         agent::{AgentRules, ClassTurns, MOST_REVIEW_ROUNDS, MOST_TURNS},
         ci::CiRules,
@@ -45,22 +46,22 @@ pub struct RepositoryRules {
     /// Location of the repository.
     pub repo: LocationRules,
     /// Its content outside of its commits.
-    #[serde(skip_serializing_if = "ExternalContentRules::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub repository: ExternalContentRules,
     /// Its Jira project.
     pub jira: JiraRules,
     /// Its issues on GitHub.
-    #[serde(skip_serializing_if = "IssueRules::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub issues: IssueRules,
     /// Its discussions on GitHub.
-    #[serde(skip_serializing_if = "DiscussionRules::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub discussions: DiscussionRules,
     /// Names of branches.
     pub branching: BranchingRules,
     /// Settings of pull requests.
     pub pull_request: PullRequestRules,
     /// Reviews of our pull requests by people.
-    #[serde(skip_serializing_if = "ReviewRules::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub review: ReviewRules,
     /// Messages and authors of commits.
     pub commits: CommitRules,

@@ -53,10 +53,6 @@ impl ReviewRules {
                 .any(|known| known.eq_ignore_ascii_case(account))
     }
 
-    pub(crate) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Returns the invalid key and the instruction for its correction.
     pub(crate) fn problem(&self) -> Option<(&'static str, &'static str)> {
         if !(1..=MOST_ROUNDS).contains(&self.max_rounds) {

@@ -4,7 +4,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{health::rules::BaseUpdateRule, identity::instance::InstanceName, rules::host::HostPattern};
+use crate::{
+    health::rules::BaseUpdateRule,
+    identity::instance::InstanceName,
+    journal::record_format::{is_default, is_true},
+    rules::host::HostPattern,
+};
 
 /// Location of the repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -58,12 +63,6 @@ pub struct ExternalContentRules {
     pub lfs: LfsRule,
 }
 
-impl ExternalContentRules {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-}
-
 /// Rules for branch names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -105,7 +104,7 @@ pub struct PullRequestRules {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub reviewers: Vec<String>,
     /// True when the owners in the CODEOWNERS file are asked, too, if GitHub does not ask them.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub code_owners: bool,
     /// Maximum authors of touched lines who are asked if there is no other reviewer, at most 5; 0: none.
     pub touched_authors: usize,
@@ -119,26 +118,15 @@ pub struct PullRequestRules {
     #[serde(skip_serializing_if = "is_usual_resolutions")]
     pub resolutions_per_pull_request: u32,
     /// Condition under which Journeyman brings its pull request up to date with the base branch.
-    #[serde(skip_serializing_if = "BaseUpdateRule::is_default")]
+    #[serde(skip_serializing_if = "is_default")]
     pub update_base: BaseUpdateRule,
 }
 
 const RESOLUTIONS_PER_PULL_REQUEST: u32 = 6;
 
-// Defaults are omitted, so that pinned rules keep the form that earlier releases wrote.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_true(value: &bool) -> bool {
-    *value
-}
-
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_usual_resolutions(value: &u32) -> bool {
     *value == RESOLUTIONS_PER_PULL_REQUEST
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_false(value: &bool) -> bool {
-    !*value
 }
 
 impl Default for PullRequestRules {
@@ -187,20 +175,11 @@ pub struct IssueRules {
     /// Labels that request work when a person adds them to an issue.
     pub labels: Vec<String>,
     /// Maximum number of issues that a plan may open, at most 10; 0: none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub most_planned: usize,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
 impl IssueRules {
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
-    }
-
     /// Returns true when no issue requests work.
     pub fn is_empty(&self) -> bool {
         self.assignee.is_empty() && self.labels.is_empty()
@@ -253,10 +232,6 @@ impl DiscussionRules {
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
     const fn is_usual(threads: &usize) -> bool {
         *threads == Self::THREADS
-    }
-
-    pub(super) fn is_default(&self) -> bool {
-        *self == Self::default()
     }
 
     /// Returns true when Journeyman takes part in discussions of this category. Letter case does not matter,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::identity::ticket::TicketKey;
+use crate::{identity::ticket::TicketKey, journal::record_format::is_default};
 
 // Maximum of `triage.most_sub_issues`: a larger split is a plan, which people or a discussion make.
 const MOST_PARTS: usize = 10;
@@ -34,7 +34,7 @@ pub struct TriageRules {
     pub types: Vec<String>,
     /// True when a Jira ticket, which always has a type, may get another one; otherwise the type is only
     /// suggested.
-    #[serde(skip_serializing_if = "is_false")]
+    #[serde(skip_serializing_if = "is_default")]
     pub change_jira_type: bool,
     /// Priorities that the model may choose from.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -46,7 +46,7 @@ pub struct TriageRules {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub project: Option<ProjectRules>,
     /// Maximum number of sub-issues that a large GitHub issue may be split into, at most 10; 0: none.
-    #[serde(skip_serializing_if = "is_zero")]
+    #[serde(skip_serializing_if = "is_default")]
     pub most_sub_issues: usize,
 }
 
@@ -224,16 +224,6 @@ fn texts_or_numbers<'de, D: Deserializer<'de>>(
 
 fn is_usual_link(name: &str) -> bool {
     name == LINK_TYPE
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_zero(number: &usize) -> bool {
-    *number == 0
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-fn is_false(answer: &bool) -> bool {
-    !*answer
 }
 
 #[cfg(test)]

@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::{
     evidence::failure::FailureClass,
     identity::{commit::CommitId, ids::RunId, repository::RepositoryName, ticket::TicketKey},
-    journal::{kind::RecordKind, record_format::StoredRecord},
+    journal::{
+        kind::RecordKind,
+        record_format::{StoredRecord, is_default},
+    },
 };
 
 /// A pull request that Journeyman opened.
@@ -328,7 +331,7 @@ pub struct OutdatedBase {
     /// Name of the base branch, without `refs/heads/`.
     pub base_branch: String,
     /// Way of the update.
-    #[serde(default, skip_serializing_if = "UpdateWay::is_merge")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub way: UpdateWay,
 }
 
@@ -341,10 +344,4 @@ pub enum UpdateWay {
     Merge,
     /// New copies of the commits on top of the base, where the base accepts no merge commit.
     Rebase,
-}
-
-impl UpdateWay {
-    fn is_merge(&self) -> bool {
-        *self == Self::Merge
-    }
 }

@@ -9,7 +9,10 @@ use crate::{
         check::{ChangeFinding, ChangeHunk, CheckOutcome, EvidenceLevel, FindingSeverity, SetupHint},
         size::ChangeStatistics,
     },
-    journal::stop::{GiveUp, StopReason},
+    journal::{
+        record_format::is_default,
+        stop::{GiveUp, StopReason},
+    },
     outbound::refusal::OutboundRefusal,
     rules::scope::{OutOfScopeFile, WidenedModule},
     text::template::TemplateAnswer,
@@ -225,7 +228,7 @@ pub struct CheckRow {
     pub broken: Vec<String>,
     /// Number of tests that passed at the base and no longer run with the change, without tests that the
     /// change visibly removes.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub missing_count: u32,
     /// The first names of these tests, if the runner reports names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -245,11 +248,6 @@ pub struct CheckRow {
     /// The missing program or library of the executor with its provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setup_hint: Option<SetupHint>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 impl CheckRow {
@@ -359,7 +357,7 @@ pub struct RedCheck {
     /// are unknown.
     pub tests: Vec<String>,
     /// Number of tests that passed before and no longer run.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub missing_count: u32,
     /// The first names of these tests, if the runner reports names.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::work::tool::ToolSpec;
+use crate::{journal::record_format::is_default, work::tool::ToolSpec};
 
 // Maximum length of a server's name: with a separator it is the start of each tool's name, for which model
 // providers accept 64 characters.
@@ -175,7 +175,7 @@ pub struct McpServerTools {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tools: Vec<McpTool>,
     /// Number of the server's other tools.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub omitted: u32,
     /// Command of the server, which runs in the workspace; absent: the planner reaches the server over HTTP.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -183,11 +183,6 @@ pub struct McpServerTools {
     /// Reason that the server is not available in this run.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<McpProblem>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_zero(count: &u32) -> bool {
-    *count == 0
 }
 
 /// Tool of an MCP server.

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     identity::{commit::CommitId, object::ObjectRef},
+    journal::record_format::is_default,
     work::{resolution::ConflictFile, tool::ToolSpec},
 };
 
@@ -53,16 +54,8 @@ pub struct ExecutorWorkspace {
     pub conflicts: Vec<ConflictFile>,
     /// Number of checks that can run at the same time; 0 and 1: one after the other, as on executors of earlier
     /// releases.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub checks_at_once: u32,
-}
-
-#[expect(
-    clippy::trivially_copy_pass_by_ref,
-    reason = "serde passes a reference to the field"
-)]
-const fn is_zero(number: &u32) -> bool {
-    *number == 0
 }
 
 /// The workspace's changes against the base, stored in the object store.
