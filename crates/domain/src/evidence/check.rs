@@ -7,6 +7,7 @@ use strum::{Display, IntoStaticStr};
 use crate::{
     evidence::size::ChangedFileSize,
     identity::commit::TreeId,
+    journal::record_format::is_default,
     work::{resolution::LostHunk, workspace::SandboxLevel},
 };
 
@@ -105,7 +106,7 @@ pub struct CheckSpec {
     /// The files that the check sees.
     pub tree: TreeKind,
     /// Number of earlier runs with the same files. Repetitions detect flaky failures.
-    #[serde(default, skip_serializing_if = "is_first")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub again: u32,
     /// Time limit in seconds; absent: the executor's default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -113,11 +114,6 @@ pub struct CheckSpec {
     /// Globs of `JUnit` XML files that the command writes outside of the usual folders, relative to the root.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub reports: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_first(again: &u32) -> bool {
-    *again == 0
 }
 
 /// The result of a check.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
+    journal::record_format::is_default,
     trigger::pull_request::PullRequestStatus,
 };
 
@@ -95,19 +96,14 @@ pub struct ApprovalCount {
     /// Number of given approvals.
     pub given: u32,
     /// True when an owner of each changed file has to approve.
-    #[serde(default, skip_serializing_if = "is_unset")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub by_owners: bool,
     /// True when no approval is about the last push, and the branch requires one.
-    #[serde(default, skip_serializing_if = "is_unset")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub lacks_last_push: bool,
     /// Logins whose review is requested and pending; GitHub adds the owners of the changed files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requested: Vec<String>,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_unset(flag: &bool) -> bool {
-    !*flag
 }
 
 impl ApprovalCount {

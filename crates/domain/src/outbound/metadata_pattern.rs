@@ -3,7 +3,7 @@
 use regex::RegexBuilder;
 use serde::{Deserialize, Serialize};
 
-use crate::text::characters::truncate_text;
+use crate::{journal::record_format::is_default, text::characters::truncate_text};
 
 // Maximum size of a compiled expression in bytes.
 const COMPILED_BYTES: usize = 1 << 20;
@@ -20,7 +20,7 @@ pub struct MetadataPattern {
     /// Text or regular expression to compare with.
     pub pattern: String,
     /// True when the property must not match.
-    #[serde(default, skip_serializing_if = "is_unset")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub negate: bool,
 }
 
@@ -50,11 +50,6 @@ pub enum PatternOperator {
     Contains,
     /// The regular expression matches a part of the property.
     Regex,
-}
-
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
-const fn is_unset(flag: &bool) -> bool {
-    !*flag
 }
 
 impl MetadataPattern {

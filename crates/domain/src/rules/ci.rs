@@ -68,12 +68,10 @@ impl CiRules {
 }
 
 // Defaults are omitted, so that pinned rules keep the form that earlier releases wrote.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
 const fn is_default_per_commit(value: &u32) -> bool {
     *value == REPAIRS_PER_COMMIT
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
 const fn is_default_per_pull_request(value: &u32) -> bool {
     *value == REPAIRS_PER_PULL_REQUEST
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::identity::author::CommitAuthor;
+use crate::{identity::author::CommitAuthor, journal::record_format::is_true};
 
 // Maximum number of co-authors: a longer list does not help a reader.
 const MAX_CO_AUTHORS: usize = 5;
@@ -27,7 +27,7 @@ pub struct CommitRules {
     /// Co-authors of our commits, each `Name <address>`; at most 5.
     pub co_authors: Vec<String>,
     /// True when the person who requested the work becomes a co-author, if an address is known.
-    #[serde(skip_serializing_if = "is_set")]
+    #[serde(skip_serializing_if = "is_true")]
     pub co_author_requester: bool,
     /// Authors by the accounts of Jira that they have: account ids of the Cloud, names of a Data Center; at most 200.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -50,12 +50,6 @@ impl CommitRules {
     pub fn author(&self) -> CommitAuthor {
         self.author.clone().unwrap_or_default()
     }
-}
-
-// Omitting the default keeps the records of earlier releases unchanged when they are written again.
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature of serde")]
-const fn is_set(flag: &bool) -> bool {
-    *flag
 }
 
 impl Default for CommitRules {

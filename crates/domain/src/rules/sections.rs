@@ -124,7 +124,6 @@ pub struct PullRequestRules {
 
 const RESOLUTIONS_PER_PULL_REQUEST: u32 = 6;
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
 const fn is_usual_resolutions(value: &u32) -> bool {
     *value == RESOLUTIONS_PER_PULL_REQUEST
 }
@@ -229,7 +228,6 @@ impl Default for DiscussionRules {
 impl DiscussionRules {
     const THREADS: usize = 5;
 
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks by reference")]
     const fn is_usual(threads: &usize) -> bool {
         *threads == Self::THREADS
     }
