@@ -127,6 +127,11 @@ pub struct RulesProblem {
     pub problem: String,
 }
 
+fn refuse_rule(key: &'static str, problem: impl Into<String>) -> Result<(), RulesProblem> {
+    let problem = problem.into();
+    Err(RulesProblem { key, problem })
+}
+
 impl RepositoryRules {
     /// Returns the name of the repository.
     ///
@@ -163,16 +168,13 @@ impl RepositoryRules {
         let repo = &self.repo;
         let elsewhere = !repo.owner.is_empty() || !repo.name.is_empty() || repo.instance.is_some();
         if repo.folder.is_some() && elsewhere {
-            return Err(RulesProblem {
-                key: "repo.folder",
-                problem: "must be set without owner, name and instance".to_owned(),
-            });
+            return refuse_rule("repo.folder", "must be set without owner, name and instance");
         }
         if repo.folder.is_some() && !self.jira.project_key.is_empty() {
-            return Err(RulesProblem {
-                key: "jira.project_key",
-                problem: "must not be set where repo.folder is: a folder has tickets of its own".to_owned(),
-            });
+            return refuse_rule(
+                "jira.project_key",
+                "must not be set where repo.folder is: a folder has tickets of its own",
+            );
         }
         Ok(())
     }
@@ -221,14 +223,8 @@ impl RepositoryRules {
     pub fn check(&self) -> Result<(), RulesProblem> {
         self.repository()?;
         self.check_folder()?;
-        let problem = |key, problem: &str| {
-            Err(RulesProblem {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
         if !(1..=MOST_TURNS).contains(&self.agent.max_turns) {
-            return problem("agent.max_turns", "must be between 1 and 150");
+            return refuse_rule("agent.max_turns", "must be between 1 and 150");
         }
         let ClassTurns {
             trivial,
@@ -239,16 +235,16 @@ impl RepositoryRules {
             .iter()
             .any(|turns| !(1..=MOST_TURNS).contains(turns))
         {
-            return problem("agent.class_turns", "must be between 1 and 150 each");
+            return refuse_rule("agent.class_turns", "must be between 1 and 150 each");
         }
         if !self.agent.models.values().all(|model| is_model(model)) {
-            return problem("agent.models", "must be names of models, without spaces");
+            return refuse_rule("agent.models", "must be names of models, without spaces");
         }
         if self.agent.review_rounds > MOST_REVIEW_ROUNDS {
-            return problem("agent.review_rounds", "must be at most 3");
+            return refuse_rule("agent.review_rounds", "must be at most 3");
         }
         if self.agent.max_retries.is_some_and(|most| most > 100) {
-            return problem("agent.max_retries", "must be at most 100");
+            return refuse_rule("agent.max_retries", "must be at most 100");
         }
         let budget = &self.agent.budget;
         let amounts = [
@@ -259,26 +255,26 @@ impl RepositoryRules {
             budget.ticket.tokens,
         ];
         if amounts.contains(&Some(0)) {
-            return problem(
+            return refuse_rule(
                 "agent.budget",
                 "must be more than 0; without a key the planner's setting holds",
             );
         }
         if self.agent.status.is_empty() {
-            return problem("agent.status", "must name the status that asks for work");
+            return refuse_rule("agent.status", "must name the status that asks for work");
         }
         if let Some((key, wrong)) = self.ci.problem().or_else(|| self.review.problem()) {
-            return problem(key, wrong);
+            return refuse_rule(key, wrong);
         }
         self.check_labels()?;
         if !self.branching.pattern.contains("{ticket_key}") {
-            return problem(
+            return refuse_rule(
                 "branching.pattern",
                 "must contain {ticket_key}, so that branches map back to tickets",
             );
         }
         if !self.executor.programs.iter().all(|name| is_program_name(name)) {
-            return problem("executor.programs", "must be names of programs, such as node");
+            return refuse_rule("executor.programs", "must be names of programs, such as node");
         }
         if self
             .discussions
@@ -286,24 +282,24 @@ impl RepositoryRules {
             .iter()
             .any(|name| name.trim().is_empty())
         {
-            return problem("discussions.categories", "must be names of categories");
+            return refuse_rule("discussions.categories", "must be names of categories");
         }
         if self.agent.reports.len() > MAX_REPORTS || !self.agent.reports.iter().all(|one| is_inside(one)) {
-            return problem(
+            return refuse_rule(
                 "agent.reports",
                 "must be at most 20 patterns of files, relative to the root",
             );
         }
         self.check_mcp()?;
         if self.executor.network.len() > MAX_HOSTS {
-            return problem("executor.network", "must be at most 50 hosts");
+            return refuse_rule("executor.network", "must be at most 50 hosts");
         }
         self.check_modules()?;
         if !self.commits.has_legal_authors() {
-            return problem("commits.co_authors", "must be at most 5, each `Name <address>`");
+            return refuse_rule("commits.co_authors", "must be at most 5, each `Name <address>`");
         }
         if !self.commits.has_legal_requesters() {
-            return problem(
+            return refuse_rule(
                 "commits.requesters",
                 "must be at most 200 accounts, each with an id",
             );
@@ -318,38 +314,27 @@ impl RepositoryRules {
             && servers.iter().all(|name| is_mcp_server_name(name))
             && !servers.iter().enumerate().any(is_repeated);
         if !is_legal {
-            return Err(RulesProblem {
-                key: "agent.mcp",
-                problem: "must be at most 10 different names of MCP servers".to_owned(),
-            });
+            return refuse_rule("agent.mcp", "must be at most 10 different names of MCP servers");
         }
-        let problem = |problem: String| {
-            Err(RulesProblem {
-                key: "agent.mcp_commands",
-                problem,
-            })
-        };
         let commands = &self.agent.mcp_commands;
         if commands.len() > MAX_MCP_SERVERS || !commands.keys().all(|name| is_mcp_server_name(name)) {
-            return problem("must be at most 10 MCP servers, by names like those of agent.mcp".to_owned());
+            return refuse_rule(
+                "agent.mcp_commands",
+                "must be at most 10 MCP servers, by names like those of agent.mcp",
+            );
         }
         for (name, command) in commands {
             if let Err(found) = command.check() {
-                return problem(format!("{name}.{} {}", found.key, found.problem));
+                let problem = format!("{name}.{} {}", found.key, found.problem);
+                return refuse_rule("agent.mcp_commands", problem);
             }
         }
         Ok(())
     }
 
     fn check_jira(&self) -> Result<(), RulesProblem> {
-        let problem = |key, problem: &str| {
-            Err(RulesProblem {
-                key,
-                problem: problem.to_owned(),
-            })
-        };
         if !jira::is_condition(&self.jira.jql) {
-            return problem(
+            return refuse_rule(
                 "jira.jql",
                 "must be one condition on one line, without ORDER BY and with brackets and quotes closed",
             );
@@ -359,11 +344,11 @@ impl RepositoryRules {
             is_filled(&field.name) && !field.values.is_empty() && field.values.iter().all(is_filled)
         };
         if !self.jira.field.as_ref().is_none_or(is_whole) {
-            return problem("jira.field", "must have the name of a field, and values");
+            return refuse_rule("jira.field", "must have the name of a field, and values");
         }
         let mut fields = self.jira.transition_fields.iter();
         if fields.any(|(name, value)| name.trim().is_empty() || value.trim().is_empty()) {
-            return problem(
+            return refuse_rule(
                 "jira.transition_fields",
                 "must be names of fields, each with a value",
             );
@@ -371,7 +356,7 @@ impl RepositoryRules {
         // The parser of ticket keys is the only definition of a valid project key.
         let key = &self.jira.project_key;
         if !key.is_empty() && TicketKey::jira(&format!("{key}-1")).is_err() {
-            return problem("jira.project_key", "must be a Jira project key such as ENG");
+            return refuse_rule("jira.project_key", "must be a Jira project key such as ENG");
         }
         Ok(())
     }
@@ -414,10 +399,7 @@ impl RepositoryRules {
         } else {
             return Ok(());
         };
-        Err(RulesProblem {
-            key,
-            problem: problem.to_owned(),
-        })
+        refuse_rule(key, problem)
     }
 
     fn check_modules(&self) -> Result<(), RulesProblem> {
@@ -450,12 +432,10 @@ impl RepositoryRules {
         } else {
             return Ok(());
         };
-        Err(RulesProblem {
-            key: "modules",
-            problem: problem.to_owned(),
-        })
+        refuse_rule("modules", problem)
     }
 }
+
 // Maximum length of a model's name, in bytes.
 const MAX_MODEL: usize = 200;
 
