@@ -9,18 +9,14 @@ use testkit::{
     github::RunConclusion,
 };
 
-use crate::{comment_with, complete_first_run, end_of, list_commit_subjects, only_pull_request};
+use crate::{
+    comment_with, complete_check, complete_first_run, end_of, list_commit_subjects, only_pull_request,
+};
 
 /// Start of the first message of each job.
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 const OUR_REVIEW: &str = "Review this pull request";
-
-fn complete_check(world: &TestWorld, conclusion: RunConclusion) {
-    let head = only_pull_request(world).head_sha;
-    let checks = [("notes", conclusion, "AssertionError: no note on rounding")];
-    world.github.run_checks(REPOSITORY, &head, &checks).unwrap();
-}
 
 async fn count_runs(world: &TestWorld, key: &str) -> usize {
     let ticket = domain::TicketKey::jira(key).unwrap();
@@ -47,9 +43,19 @@ async fn repair_waits_while_skip_label_remains() {
             .unwrap();
     };
     label(&["skip-dispatch"]);
-    complete_check(&world, RunConclusion::Failure);
+    complete_check(
+        &world,
+        "notes",
+        RunConclusion::Failure,
+        "AssertionError: no note on rounding",
+    );
     label(&[]);
-    complete_check(&world, RunConclusion::Failure);
+    complete_check(
+        &world,
+        "notes",
+        RunConclusion::Failure,
+        "AssertionError: no note on rounding",
+    );
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     comment_with(&world, &key, "The failing checks are repaired").await;
     assert_eq!(
@@ -63,7 +69,7 @@ async fn repair_waits_while_skip_label_remains() {
 #[tokio::test(flavor = "multi_thread")]
 async fn review_program_named_by_rules_is_addressed() {
     let (world, key) = complete_first_run("review:\n  agents: ['lint[bot]']\n").await;
-    complete_check(&world, RunConclusion::Success);
+    complete_check(&world, "notes", RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     // The unknown program causes no run, so the next run belongs to the program in the rules.
@@ -106,7 +112,7 @@ async fn own_review_is_worked_on_once() {
             ScriptStep::call("submit_comments", finding),
         ],
     );
-    complete_check(&world, RunConclusion::Success);
+    complete_check(&world, "notes", RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let reviewed = world.until("our review", async || {
         let threads = world.github.threads(REPOSITORY, pull.number).ok()?;

@@ -3,9 +3,9 @@
 use domain::{AttachmentContent, Fact, StopReason, TriggerReason};
 use e2e::{Options, ProviderDialect, TestWorld};
 use serde_json::json;
-use testkit::{JiraKind, JiraOptions, ScriptStep, fixture, fixture::REPOSITORY};
+use testkit::{ScriptStep, fixture, fixture::REPOSITORY};
 
-use crate::{comment_with, end_of, transcripts::first_of_work};
+use crate::{comment_with, data_center::build_release_options, end_of, transcripts::first_of_work};
 
 /// Fact that only the attachment has.
 const FACT: &str = "quantity of line 2 was ignored, expected 37.50";
@@ -87,22 +87,8 @@ async fn fact_in_log_is_found_by_search() {
 #[tokio::test(flavor = "multi_thread")]
 async fn data_center_serves_log_itself() {
     let world = TestWorld::start(Options {
-        jira: JiraOptions {
-            kind: JiraKind::DataCenter(10),
-            ..JiraOptions::default()
-        },
-        settings: vec![
-            ("JIRA_READER__DEPLOYMENT", "data-center".to_owned()),
-            ("JIRA_READER__EMAIL", String::new()),
-            ("JIRA_WRITER__DEPLOYMENT", "data-center".to_owned()),
-            ("JIRA_WRITER__EMAIL", String::new()),
-            (
-                "INGEST__OWN_ACCOUNTS",
-                "journeyman-reader[bot],journeyman[bot],journeyman-reader,journeyman-writer".to_owned(),
-            ),
-        ],
         script: Some(build_log_script("trace 1.log")),
-        ..Options::default()
+        ..build_release_options(10)
     });
     let world = world.await.unwrap();
     world.jira.set_groups("ada", &[testkit::jira::USERS]);

@@ -1,13 +1,12 @@
 //! A Jira Data Center: REST v2, wiki markup, user names, personal access tokens.
 
-use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::{JiraKind, JiraOptions};
 
-use crate::{comment_with, end_of, happy::to_the_merge, list_ticket_comments, only_pull_request};
+use crate::{happy::to_the_merge, list_ticket_comments, only_pull_request, recovery::retry_failed_ticket};
 
 /// Makes the default instance a Data Center of this release, whose accounts have tokens alone.
-fn build_release_options(release: u64) -> Options {
+pub(crate) fn build_release_options(release: u64) -> Options {
     let mut settings = vec![
         ("JIRA_READER__DEPLOYMENT", "data-center".to_owned()),
         ("JIRA_READER__EMAIL", String::new()),
@@ -76,19 +75,6 @@ async fn data_center_webhooks_start_work_and_commands() {
     let group = ("INGEST__JIRA_TRIGGER_GROUP", "agents".to_owned());
     options.settings.push(group);
     let world = TestWorld::start(options).await.unwrap();
-    world.jira.set_groups("ada", &["agents"]);
-    let key = world.file_ticket();
-    world.jira.assign(&key, "Agent").unwrap();
-    world.model.garble_next(1_000);
-    world.ask_for_work(&key).unwrap();
-    let reason = end_of(&world, &key, 0).await;
-    assert!(matches!(reason, StopReason::ModelFailed { .. }), "{reason:?}");
-    comment_with(&world, &key, "An operator must look into it").await;
-    let unassigned = async || world.jira.assignee(&key).is_none().then_some(());
-    world.until("nobody has the ticket", unassigned).await.unwrap();
-    world.model.garble_next(0);
-    world.jira.comment_as(&key, "ada", "/retry").unwrap();
-    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    assert!(only_pull_request(&world).open);
+    retry_failed_ticket(&world).await;
     world.stop().await.unwrap();
 }

@@ -70,7 +70,10 @@ mod whole_loop;
 
 use domain::{Fact, StopReason};
 use e2e::{Options, TestWorld};
-use testkit::{fixture, github::StandInPullRequest};
+use testkit::{
+    fixture,
+    github::{RunConclusion, StandInPullRequest},
+};
 
 async fn start_default_world() -> TestWorld {
     TestWorld::start(Options::default()).await.unwrap()
@@ -130,6 +133,16 @@ fn only_pull_request(world: &TestWorld) -> StandInPullRequest {
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     assert_eq!(pulls.len(), 1, "{pulls:#?}");
     pulls.into_iter().next().unwrap()
+}
+
+/// Completes a check of the head of the only pull request.
+fn complete_check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
+    let head = only_pull_request(world).head_sha;
+    let checks = [(name, conclusion, log)];
+    world
+        .github
+        .run_checks(fixture::REPOSITORY, &head, &checks)
+        .unwrap();
 }
 
 /// Returns the commit subjects of the only pull request, oldest first.

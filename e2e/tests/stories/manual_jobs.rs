@@ -6,17 +6,12 @@ use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request};
+use crate::{comment_with, complete_check, complete_ticket, end_of, list_commit_subjects, only_pull_request};
 
 const REPAIR: &str = "Checks failed on the pull request";
 
 fn fail_note_check(world: &TestWorld, log: &str) {
-    let head = only_pull_request(world).head_sha;
-    let checks = [("notes", RunConclusion::Failure, log)];
-    world
-        .github
-        .run_checks(fixture::REPOSITORY, &head, &checks)
-        .unwrap();
+    complete_check(world, "notes", RunConclusion::Failure, log);
 }
 
 /// Starts the job and returns the reason of its run's end.

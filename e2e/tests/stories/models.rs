@@ -58,10 +58,7 @@ async fn rules_select_model_of_each_phase() {
     assert_eq!(list_model_names(&second.calls()), ["strong"]);
     assert_eq!(second.calls().len(), fixture::build_shop_script().len());
     only_pull_request(&world);
-    assert_eq!(
-        (world.model.violations(), second.violations()),
-        (Vec::new(), Vec::new())
-    );
+    assert_eq!(second.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
     second.stop().await;
 }
@@ -87,10 +84,7 @@ async fn fallback_provider_continues_whole_conversation() {
     assert!(steps.is_sorted(), "{steps:?}");
     assert_eq!(list_model_names(&rest), ["spare"]);
     only_pull_request(&world);
-    assert_eq!(
-        (world.model.violations(), second.violations()),
-        (Vec::new(), Vec::new())
-    );
+    assert_eq!(second.violations(), Vec::<String>::new());
     world.stop().await.unwrap();
     second.stop().await;
 }

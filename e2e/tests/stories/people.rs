@@ -5,7 +5,9 @@ use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion, jira};
 
-use crate::{comment_with, complete_first_run, end_of, list_ticket_comments, only_pull_request};
+use crate::{
+    comment_with, complete_check, complete_first_run, end_of, list_ticket_comments, only_pull_request,
+};
 
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
@@ -28,15 +30,6 @@ async fn said_with(world: &TestWorld, text: &str) -> String {
     found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world)))
 }
 
-fn complete_check(world: &TestWorld, conclusion: RunConclusion, log: &str) {
-    let head = only_pull_request(world).head_sha;
-    let checks = [("notes", conclusion, log)];
-    world
-        .github
-        .run_checks(fixture::REPOSITORY, &head, &checks)
-        .unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn third_failed_repair_calls_maintainer() {
     let (world, key) = complete_first_run("pull_request:\n  reviewers: [grace]\n").await;
@@ -49,7 +42,7 @@ async fn third_failed_repair_calls_maintainer() {
         world
             .model
             .set_script_of(REPAIR, "", vec![ScriptStep::call("give_up", evidence)]);
-        complete_check(&world, RunConclusion::Failure, log);
+        complete_check(&world, "notes", RunConclusion::Failure, log);
         let reason = end_of(&world, &key, run).await;
         assert!(matches!(reason, StopReason::GivenUp { .. }), "{reason:?}");
     }
@@ -58,7 +51,7 @@ async fn third_failed_repair_calls_maintainer() {
         "nobody is called while repairs are tried"
     );
     let calls = world.model.calls().len();
-    complete_check(&world, RunConclusion::Failure, "AssertionError: four");
+    complete_check(&world, "notes", RunConclusion::Failure, "AssertionError: four");
     let called = said_with(&world, "@grace").await;
     assert!(
         called.contains("as often as it may") && called.contains("`notes` ([log](<"),
@@ -79,7 +72,7 @@ async fn third_failed_repair_calls_maintainer() {
     );
     assert_eq!(world.model.calls().len(), calls, "no model is asked");
     // A user fixes it, and the work continues.
-    complete_check(&world, RunConclusion::Success, "");
+    complete_check(&world, "notes", RunConclusion::Success, "");
     let ready = async || (!only_pull_request(&world).draft).then_some(());
     world.until("a ready pull request", ready).await.unwrap();
     let asked = async || (only_pull_request(&world).requested_reviewers == ["grace"]).then_some(());
@@ -90,7 +83,7 @@ async fn third_failed_repair_calls_maintainer() {
 #[tokio::test(flavor = "multi_thread")]
 async fn contradicting_review_request_goes_to_owner() {
     let (world, key) = complete_first_run("pull_request:\n  reviewers: [grace]\n").await;
-    complete_check(&world, RunConclusion::Success, "");
+    complete_check(&world, "notes", RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let number = only_pull_request(&world).number;
     let thread = world.github.next_id() + 1;
@@ -124,7 +117,7 @@ async fn contradicting_review_request_goes_to_owner() {
 async fn unassigned_ticket_is_ours_during_work() {
     let (world, key) = complete_first_run("agent:\n  assign: true\n").await;
     assert_eq!(world.jira.assignee(&key).as_deref(), Some(jira::WRITER_NAME));
-    complete_check(&world, RunConclusion::Success, "");
+    complete_check(&world, "notes", RunConclusion::Success, "");
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     let runs = world
         .client

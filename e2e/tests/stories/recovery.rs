@@ -7,9 +7,8 @@ use testkit::{ScriptStep, fixture};
 
 use crate::{comment_with, end_of, only_pull_request, start_world_with_settings};
 
-#[tokio::test(flavor = "multi_thread")]
-async fn retry_comment_closes_open_circuit() {
-    let world = start_world_with_settings(&[("INGEST__JIRA_TRIGGER_GROUP", "agents")]).await;
+/// Lets a ticket's run fail at the model, and retries it by a comment of a user who may.
+pub(crate) async fn retry_failed_ticket(world: &TestWorld) {
     world.jira.set_groups("ada", &["agents"]);
     let key = world.file_ticket();
     world.jira.assign(&key, "Agent").unwrap();
@@ -23,13 +22,19 @@ async fn retry_comment_closes_open_circuit() {
         .filter(|entry| entry.fact.name() == "retried")
         .count();
     assert_eq!(retried, 5);
-    comment_with(&world, &key, "An operator must look into it").await;
+    comment_with(world, &key, "An operator must look into it").await;
     let unassigned = async || world.jira.assignee(&key).is_none().then_some(());
     world.until("nobody has the ticket", unassigned).await.unwrap();
     world.model.garble_next(0);
     world.jira.comment_as(&key, "ada", "/retry").unwrap();
-    assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    assert!(only_pull_request(&world).open);
+    assert_eq!(end_of(world, &key, 1).await, StopReason::Completed);
+    assert!(only_pull_request(world).open);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn retry_comment_closes_open_circuit() {
+    let world = start_world_with_settings(&[("INGEST__JIRA_TRIGGER_GROUP", "agents")]).await;
+    retry_failed_ticket(&world).await;
     world.stop().await.unwrap();
 }
 

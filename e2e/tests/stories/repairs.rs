@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{
-    await_model_request, comment_with, complete_first_run, end_of, list_commit_subjects, only_pull_request,
+    await_model_request, comment_with, complete_check, complete_first_run, end_of, list_commit_subjects,
+    only_pull_request,
 };
 
 /// Start of the first message of a repair.
@@ -21,15 +22,6 @@ fn build_repair_script(file: &str) -> Vec<ScriptStep> {
     let mut script = fixture::build_repair_script(file, "");
     script.insert(0, ScriptStep::call("read_file", json!({"path": "shop/cart.py"})));
     script
-}
-
-fn complete_check(world: &TestWorld, name: &str, conclusion: RunConclusion, log: &str) {
-    let head = only_pull_request(world).head_sha;
-    let checks = [(name, conclusion, log)];
-    world
-        .github
-        .run_checks(fixture::REPOSITORY, &head, &checks)
-        .unwrap();
 }
 
 /// Waits until the pull request has another head.

@@ -14,8 +14,10 @@ use crate::{
 const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
 
-/// Opens a pull request with a division by zero and returns its number and ticket name.
-fn open_flawed_request(world: &TestWorld) -> (u64, String) {
+/// Opens a pull request with a division by zero, requests a review that the model does by this script, and returns
+/// the number and ticket name.
+fn request_review(world: &TestWorld, script: Vec<ScriptStep>) -> (u64, String) {
+    world.model.set_script_of("Review this pull request", "", script);
     let files = [(
         "shop/mean.py",
         "def mean(prices):\n    return sum(prices) / len(prices)\n",
@@ -32,6 +34,10 @@ fn open_flawed_request(world: &TestWorld) -> (u64, String) {
         "Adds the mean price. @everyone",
     );
     let number = opened.unwrap();
+    world
+        .github
+        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .unwrap();
     (number, format!("github:{REPOSITORY}#{number}"))
 }
 
@@ -81,14 +87,7 @@ fn assert_review(review: &StandInReview) {
 #[tokio::test(flavor = "multi_thread")]
 async fn requested_review_follows_each_new_head() {
     let world = start_world_with_rules(RULES).await;
-    world
-        .model
-        .set_script_of("Review this pull request", "", build_review_script());
-    let (number, ticket) = open_flawed_request(&world);
-    world
-        .github
-        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
-        .unwrap();
+    let (number, ticket) = request_review(&world, build_review_script());
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     assert_review(&await_reviews(&world, number, 1).await[0]);
     world.github.redeliver_all();
@@ -123,14 +122,7 @@ async fn polls_find_requested_review() {
         ..Options::default()
     });
     let world = world.await.unwrap();
-    world
-        .model
-        .set_script_of("Review this pull request", "", build_review_script());
-    let (number, ticket) = open_flawed_request(&world);
-    world
-        .github
-        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
-        .unwrap();
+    let (number, ticket) = request_review(&world, build_review_script());
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     assert_review(&await_reviews(&world, number, 1).await[0]);
     world.stop().await.unwrap();
@@ -139,15 +131,8 @@ async fn polls_find_requested_review() {
 /// Starts a world with a requested review that the model does not finish within the story.
 async fn under_review() -> (TestWorld, u64, String) {
     let world = start_world_with_rules(RULES).await;
-    world
-        .model
-        .set_script_of("Review this pull request", "", build_review_script());
     world.model.set_latency(Duration::from_secs(600));
-    let (number, ticket) = open_flawed_request(&world);
-    world
-        .github
-        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
-        .unwrap();
+    let (number, ticket) = request_review(&world, build_review_script());
     await_model_request(&world, &ticket, 0).await;
     (world, number, ticket)
 }
@@ -308,12 +293,7 @@ async fn multi_line_suggestion_applies_as_written() {
         on_lines(2, 1).expecting("is no line that the pull request adds"),
         on_lines(1, 2).expecting("start_line must be above line"),
     ];
-    world.model.set_script_of("Review this pull request", "", steps);
-    let (number, ticket) = open_flawed_request(&world);
-    world
-        .github
-        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
-        .unwrap();
+    let (number, ticket) = request_review(&world, steps);
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     await_reviews(&world, number, 1).await;
     let thread = world.github.threads(REPOSITORY, number).unwrap()[0];

@@ -8,8 +8,8 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{
-    await_model_request, comment_with, complete_ticket, end_of, list_commit_subjects, list_ticket_comments,
-    only_pull_request,
+    await_model_request, comment_with, complete_check, complete_ticket, end_of, list_commit_subjects,
+    list_ticket_comments, only_pull_request,
 };
 
 /// Start of the first message about a review.
@@ -26,12 +26,7 @@ async fn create_ready_request() -> (TestWorld, String) {
 }
 
 fn pass_test_check(world: &TestWorld) {
-    let head = only_pull_request(world).head_sha;
-    let checks = [("test", RunConclusion::Success, "")];
-    world
-        .github
-        .run_checks(fixture::REPOSITORY, &head, &checks)
-        .unwrap();
+    complete_check(world, "test", RunConclusion::Success, "");
 }
 
 fn list_threads(world: &TestWorld) -> Vec<u64> {
