@@ -34,7 +34,7 @@ impl Ward {
     }
 
     async fn doctor(&self, environment: &[(String, String)]) -> Ran {
-        run_program("journeyman", &["doctor"], environment, self.stage.path()).await
+        self.stage.run(&["doctor"], environment).await
     }
 
     /// Returns the failures after one changed setting.
@@ -280,7 +280,7 @@ async fn doctor_reports_wrong_credentials_and_rules() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_accepts_single_machine_setup() {
     let stage = Stage::start("").await;
-    let ran = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let ran = stage.run(&["doctor"], &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
         "ok    planner settings       complete",
@@ -295,7 +295,7 @@ async fn doctor_accepts_single_machine_setup() {
 async fn offline_check_asks_nothing_outside() {
     let stage = Stage::start("").await;
     let offline = ["doctor", "--offline"];
-    let ran = run_program("journeyman", &offline, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&offline, &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in ["ok    planner settings", "skip  network", "skip  jira requesters"] {
         assert!(ran.out.contains(part), "{part}: {}", ran.out);
@@ -303,14 +303,14 @@ async fn offline_check_asks_nothing_outside() {
     let asked = (stage.github.requests().len(), stage.jira.requests().len());
     assert_eq!((asked, stage.model.all_calls().len()), ((0, 0), 0));
     let nobody = replace_setting(&stage.environment(), "INGEST__JIRA_TRIGGER_GROUP", "");
-    let failed = list_failure_lines(&run_program("journeyman", &offline, &nobody, stage.path()).await);
+    let failed = list_failure_lines(&stage.run(&offline, &nobody).await);
     assert_one(&failed, "jira requesters", "nobody may ask for work");
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn clock_that_differs_from_servers_is_named() {
     let stage = Stage::start("").await;
-    let doctor = async || run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let doctor = async || stage.run(&["doctor"], &stage.environment()).await;
     let well = doctor().await;
     let compared = well
         .out
@@ -339,7 +339,7 @@ async fn doctor_warns_of_branch_named_as_folder() {
         .github
         .commit(testkit::fixture::REPOSITORY, "fix", "A branch", &files)
         .unwrap();
-    let ran = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let ran = stage.run(&["doctor"], &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let warned = "acme/shop: the branch fix stands in the way of branches in the folder fix/";
     let lines: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("warn ")).collect();
@@ -382,13 +382,12 @@ async fn doctor_names_declared_setup_of_checkout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_reports_repository_without_access() {
     let stage = Stage::start("").await;
-    let seen = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let seen = stage.run(&["doctor"], &stage.environment()).await;
     let line = "ok    repository             acme/shop: both accounts of GitHub see it";
     assert!(seen.out.lines().any(|found| found == line), "{seen:?}");
     let text = "repo: {owner: acme, name: nowhere}\njira: {project_key: OTHER}\n";
     std::fs::write(stage.path().join("configs/shop.yaml"), text).unwrap();
-    let failed =
-        list_failure_lines(&run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
+    let failed = list_failure_lines(&stage.run(&["doctor"], &stage.environment()).await);
     let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
     let part = "acme/nowhere: no account of GitHub sees it";
     assert!(
@@ -400,8 +399,7 @@ async fn doctor_reports_repository_without_access() {
         "repo: {owner: acme, name: shpo}\n",
     )
     .unwrap();
-    let failed =
-        list_failure_lines(&run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await);
+    let failed = list_failure_lines(&stage.run(&["doctor"], &stage.environment()).await);
     let told = failed.iter().find(|line| line.starts_with("FAIL  repository"));
     let part = "; did you mean acme/shop? -> ";
     assert!(told.is_some_and(|line| line.contains(part)), "{failed:#?}");
@@ -446,7 +444,7 @@ async fn doctor_reads_project_with_project_token() {
     let without_token = stage.environment();
     let token = testkit::github::PROJECT_TOKEN;
     let with_token = replace_setting(&without_token, "GITHUB_WRITER__PROJECT_TOKEN", token);
-    let doctor = async |environment| run_program("journeyman", &["doctor"], environment, stage.path()).await;
+    let doctor = async |environment| stage.run(&["doctor"], environment).await;
     let ran = doctor(&without_token).await;
     let skipped =
         "skip  project                the fields of projects are left alone: project_token is not set";

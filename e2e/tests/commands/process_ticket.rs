@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use testkit::fixture;
 
 use crate::{
-    program::{Program, run_program},
+    program::Program,
     stage::{Stage, remove_setting, replace_setting},
 };
 
@@ -14,7 +14,7 @@ const ARGUMENTS: [&str; 4] = ["process-ticket", "ENG-1", "--config", "configs/sh
 async fn process_ticket_opens_draft_with_timeline() {
     let stage = Stage::start("").await;
     let key = stage.file_ticket();
-    let ran = run_program("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&ARGUMENTS, &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for step in [
         "run jira:ENG-1@",
@@ -36,7 +36,7 @@ async fn process_ticket_opens_draft_with_timeline() {
 async fn process_ticket_ends_at_open_gate() {
     let stage = Stage::start("agent: {approval: before_push}\n").await;
     stage.file_ticket();
-    let ran = run_program("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&ARGUMENTS, &stage.environment()).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
     let told = ran.complaints();
     assert_eq!(
@@ -66,7 +66,7 @@ async fn process_ticket_dry_run_needs_no_model() {
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let environment = remove_setting(&stage.environment(), "MODEL__API_KEY");
     let dry = [&ARGUMENTS[..], &["--dry-run"]].concat();
-    let ran = run_program("journeyman", &dry, &environment, stage.path()).await;
+    let ran = stage.run(&dry, &environment).await;
     assert_eq!(
         (ran.code, ran.out.as_str()),
         (
@@ -83,7 +83,7 @@ async fn process_ticket_dry_run_needs_no_model() {
         "configs/shop.yaml",
         "--dry-run",
     ];
-    let ran = run_program("journeyman", &unknown, &environment, stage.path()).await;
+    let ran = stage.run(&unknown, &environment).await;
     assert!(ran.code == Some(1) && ran.err.contains("ENG-404"), "{ran:?}");
     stage.assert_kept_protocols();
 }
@@ -97,7 +97,7 @@ async fn process_ticket_rehearsal_leaves_other_tickets_alone() {
         .create_issue(fixture::PROJECT, "Explain the tax", "", "Task", &[]);
     stage.jira.move_issue(&other, "Ready for Agent", "ada").unwrap();
     let mock = [&ARGUMENTS[..], &["--mock"]].concat();
-    let ran = run_program("journeyman", &mock, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&mock, &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
         "would tell the ticket that work on acme/shop starts: check_signing, transition, check_run, comment",
@@ -118,7 +118,7 @@ async fn process_ticket_rehearsal_leaves_other_tickets_alone() {
 #[tokio::test(flavor = "multi_thread")]
 async fn process_ticket_reports_unknown_ticket() {
     let stage = Stage::start("").await;
-    let ran = run_program("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&ARGUMENTS, &stage.environment()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let [complaint] = ran.complaints()[..] else {
         panic!("{ran:?}")
@@ -133,11 +133,11 @@ async fn process_ticket_reports_unknown_ticket() {
 async fn process_ticket_names_missing_setting_first() {
     let stage = Stage::start("").await;
     let environment = remove_setting(&stage.environment(), "MODEL__API_KEY");
-    let ran = run_program("journeyman", &ARGUMENTS, &environment, stage.path()).await;
+    let ran = stage.run(&ARGUMENTS, &environment).await;
     assert_eq!(ran.code, Some(64), "{ran:?}");
     assert_eq!(ran.err, "journeyman: model.api_key: is missing\n");
     let environment = replace_setting(&stage.environment(), "INGEST__POLL_INTERVAL_S", "0");
-    let ran = run_program("journeyman", &ARGUMENTS, &environment, stage.path()).await;
+    let ran = stage.run(&ARGUMENTS, &environment).await;
     assert_eq!(ran.code, Some(64), "{ran:?}");
     assert_eq!(
         ran.err,
@@ -148,7 +148,7 @@ async fn process_ticket_names_missing_setting_first() {
 #[tokio::test(flavor = "multi_thread")]
 async fn process_ticket_names_missing_or_wrong_rules() {
     let stage = Stage::start("agent:\n  max_turnz: 3\n").await;
-    let ran = run_program("journeyman", &ARGUMENTS, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&ARGUMENTS, &stage.environment()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.err
@@ -158,7 +158,7 @@ async fn process_ticket_names_missing_or_wrong_rules() {
         ran.err
     );
     let arguments = ["process-ticket", "ENG-1", "--config", "configs/none.yaml"];
-    let ran = run_program("journeyman", &arguments, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&arguments, &stage.environment()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.err.starts_with("journeyman: cannot read configs/none.yaml: "),

@@ -4,7 +4,6 @@
 use testkit::{ForwardProxy, fixture};
 
 use crate::{
-    program::run_program,
     stage::{Stage, replace_setting},
     up::Up,
 };
@@ -102,7 +101,7 @@ async fn doctor_names_way_to_each_server() {
         for (key, value) in settings {
             environment = replace_setting(&environment, key, value);
         }
-        let ran = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
+        let ran = stage.run(&["doctor"], &environment).await;
         let lines = ran.out.lines().filter(|line| line.contains(" route "));
         assert!(!ran.out.contains("pass/word") && !ran.err.contains("pass/word"));
         lines.map(str::to_owned).collect::<Vec<_>>()

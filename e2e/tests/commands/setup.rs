@@ -3,7 +3,7 @@
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::{
-    program::{Program, run_program},
+    program::Program,
     stage::{Stage, replace_setting},
     terminal::at_terminal_with,
     up::PATIENCE,
@@ -90,7 +90,7 @@ async fn setup_github_takes_two_clicks() {
     assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 3);
 
     let apps = stage.github.registered_apps();
-    let again = run_program("journeyman", &["setup", "github"], &environment, stage.path()).await;
+    let again = stage.run(&["setup", "github"], &environment).await;
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(!again.out.contains("created"), "{}", again.out);
     assert_eq!(
@@ -135,7 +135,7 @@ async fn interrupted_setup_resumes_at_second_click() {
         stage.github.api_url()
     );
     reqwest::get(opened).await.unwrap();
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(
         ran.out.contains("reader   its key was saved already (id 1001)"),
@@ -162,7 +162,7 @@ async fn app_of_other_owner_is_not_kept() {
     let stage = Stage::start("").await;
     let environment = build_setup_environment(&stage, &OF_GITHUB);
     let command = ["setup", "github", "--org", "other"];
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let refused = "that came back is of \"acme\" and not of \"other\": nothing of it was kept";
     assert!(ran.err.contains(refused), "{ran:?}");
@@ -176,23 +176,17 @@ async fn app_of_other_owner_is_not_kept() {
 async fn setup_without_terminal_names_missing_flag() {
     let stage = Stage::start("").await;
     let environment = build_setup_environment(&stage, &OF_GITHUB);
-    let ran = run_program("journeyman", &["setup", "github"], &environment, stage.path()).await;
+    let ran = stage.run(&["setup", "github"], &environment).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let expected = "journeyman: --org is missing, and there is no terminal to ask at";
     assert_eq!(ran.complaints(), [expected]);
-    let ran = run_program("journeyman", &["setup"], &environment, stage.path()).await;
+    let ran = stage.run(&["setup"], &environment).await;
     assert!(
         ran.code == Some(2) && ran.err.contains("`journeyman setup github`"),
         "{ran:?}"
     );
     let other = replace_setting(&environment, "GITHUB_READER__API_URL", "http://127.0.0.1:1");
-    let ran = run_program(
-        "journeyman",
-        &["setup", "github", "--org", "a b"],
-        &other,
-        stage.path(),
-    )
-    .await;
+    let ran = stage.run(&["setup", "github", "--org", "a b"], &other).await;
     assert_eq!(
         ran.complaints(),
         ["journeyman: --org: \"a b\" is not the name of an organization"]
@@ -304,13 +298,7 @@ async fn setup_jira_forgets_administrators_token() {
         "--admin-token-file",
         &token,
     ];
-    let again = run_program(
-        "journeyman",
-        &[&command[..], &admin].concat(),
-        &environment,
-        stage.path(),
-    )
-    .await;
+    let again = stage.run(&[&command[..], &admin].concat(), &environment).await;
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.out.contains("webhook  brought up to date"), "{}", again.out);
     assert_eq!(
@@ -398,7 +386,7 @@ async fn setup_jira_shows_refused_call_and_remedy() {
         &token,
     ];
     let admin = [&command[..], &["--admin-email", testkit::jira::WRITER_EMAIL]].concat();
-    let ran = run_program("journeyman", &admin, &environment, stage.path()).await;
+    let ran = stage.run(&admin, &environment).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     for part in [
         "GET /rest/webhooks/1.0/webhook: jira forbids it: Only Jira administrators can manage webhooks.",
@@ -412,24 +400,14 @@ async fn setup_jira_shows_refused_call_and_remedy() {
         "--reader-token-file",
         &token,
     ];
-    let ran = run_program(
-        "journeyman",
-        &[&["setup", "jira"], &one[..]].concat(),
-        &environment,
-        stage.path(),
-    )
-    .await;
+    let ran = stage
+        .run(&[&["setup", "jira"], &one[..]].concat(), &environment)
+        .await;
     assert_eq!(
         ran.complaints(),
         ["journeyman: reader and writer are both Journeyman; they must be two accounts"]
     );
-    let wrong = run_program(
-        "journeyman",
-        &["setup", "jira", "--data-center"],
-        &environment,
-        stage.path(),
-    )
-    .await;
+    let wrong = stage.run(&["setup", "jira", "--data-center"], &environment).await;
     assert!(
         wrong.code == Some(1) && wrong.err.contains("is a Jira Cloud; leave --data-center out"),
         "{wrong:?}"
@@ -509,7 +487,7 @@ async fn setup_model_verifies_key_before_storing() {
         text.starts_with("[model]\ndialect = \"anthropic\"\nname = \"scripted-model\"\n"),
         "{text}"
     );
-    let again = run_program("journeyman", &["setup", "model"], &environment, stage.path()).await;
+    let again = stage.run(&["setup", "model"], &environment).await;
     assert_eq!((again.code, read_settings(&stage)), (Some(0), text), "{again:?}");
 }
 
@@ -533,14 +511,14 @@ async fn setup_model_keeps_nothing_of_other_dialect() {
         "--base-url",
         &url,
     ];
-    let refused = run_program("journeyman", &other, &environment, stage.path()).await;
+    let refused = stage.run(&other, &environment).await;
     assert!(
         refused.code == Some(2) && refused.err.contains("--api-key-file is missing"),
         "{refused:?}"
     );
     assert_eq!(read_settings(&stage), old);
     let with_key = [&other[..], &["--api-key-file", key.to_str().unwrap()]].concat();
-    let set = run_program("journeyman", &with_key, &environment, stage.path()).await;
+    let set = stage.run(&with_key, &environment).await;
     assert_eq!(set.code, Some(0), "{set:?}");
     let text = read_settings(&stage);
     for part in [
@@ -586,7 +564,7 @@ async fn setup_configures_everything_for_first_ticket() {
         ran.out
     );
     let text = read_settings(&stage);
-    let again = run_program("journeyman", &["setup"], &environment, stage.path()).await;
+    let again = stage.run(&["setup"], &environment).await;
     assert_eq!(
         (again.code, read_settings(&stage)),
         (Some(0), text.clone()),
@@ -679,7 +657,7 @@ async fn github_alone_is_a_complete_configuration() {
     let rules = "repo: {owner: acme, name: shop}\n";
     fs::write(stage.path().join("configs/shop.yaml"), rules).unwrap();
     let environment = build_setup_environment(&stage, &OF_JIRA);
-    let ran = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
+    let ran = stage.run(&["doctor"], &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("skip  Jira"), "{}", ran.out);
     fs::write(
@@ -687,7 +665,7 @@ async fn github_alone_is_a_complete_configuration() {
         format!("{rules}jira: {{project_key: ENG}}\n"),
     )
     .unwrap();
-    let ran = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
+    let ran = stage.run(&["doctor"], &environment).await;
     let failed = "the section is missing -> `journeyman setup jira`";
     assert!(ran.code == Some(1) && ran.out.contains(failed), "{ran:?}");
 }
@@ -697,7 +675,7 @@ async fn setup_adds_webhook_to_existing_app() {
     let stage = Stage::start("").await;
     let environment = build_setup_environment(&stage, &[]);
     let command = ["setup", "github", "--public-url", "https://jm.example"];
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let said = "webhook  https://jm.example/webhooks/github; doctor says which events";
     assert!(ran.out.contains(said), "{}", ran.out);
@@ -744,17 +722,17 @@ async fn setup_calls_gateway_and_shows_site() {
         "--writer-token-file",
         &writer,
     ]);
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(2), "{ran:?}");
     let missing = "journeyman: --requesters is missing, and there is no terminal to ask at";
     assert_eq!(ran.complaints(), [missing]);
     let nobody = [&command[..], &["--requesters", "nobody"]].concat();
-    let ran = run_program("journeyman", &nobody, &environment, stage.path()).await;
+    let ran = stage.run(&nobody, &environment).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let others = "--requesters nobody: Jira has no such group; it has journeyman-users";
     assert!(ran.err.contains(others), "{ran:?}");
     command.extend(["--requesters", "*"]);
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let text = read_settings(&stage);
     assert_eq!(
@@ -767,7 +745,7 @@ async fn setup_calls_gateway_and_shows_site() {
         2,
         "{text}"
     );
-    let again = run_program("journeyman", &["setup", "jira"], &environment, stage.path()).await;
+    let again = stage.run(&["setup", "jira"], &environment).await;
     assert_eq!(again.code, Some(0), "{again:?}");
     assert_eq!(read_settings(&stage), text, "once more changes nothing");
 }
@@ -777,7 +755,7 @@ async fn setup_cluster_secrets_never_replaces_file() {
     let stage = Stage::start("").await;
     let environment = build_setup_environment(&stage, &[]);
     let command = ["setup", "kubernetes", "--namespace", "jm"];
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let file = stage.path().join("journeyman-secrets.yaml");
     let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
@@ -795,7 +773,7 @@ async fn setup_cluster_secrets_never_replaces_file() {
     }
     assert_eq!(text.matches("namespace: jm}").count(), 5, "{text}");
     assert_only_we_may_read_secrets(&stage.path().join(".journeyman/secrets"), 2);
-    let again = run_program("journeyman", &command, &environment, stage.path()).await;
+    let again = stage.run(&command, &environment).await;
     assert!(
         again.code == Some(1) && again.err.contains("is there already"),
         "{again:?}"
@@ -803,7 +781,7 @@ async fn setup_cluster_secrets_never_replaces_file() {
     assert_eq!(fs::read_to_string(&file).unwrap(), text);
     // The operator's token and the backup's key belong to the cluster of the file.
     let print = [&command[..], &["--output", "-"]].concat();
-    let refused = run_program("journeyman", &print, &environment, stage.path()).await;
+    let refused = stage.run(&print, &environment).await;
     assert!(
         refused.code == Some(1)
             && refused.out.is_empty()
@@ -813,7 +791,7 @@ async fn setup_cluster_secrets_never_replaces_file() {
     let kept = fs::read_to_string(stage.path().join(".journeyman/secrets/operator.token")).unwrap();
     assert_eq!(kept, token);
     let elsewhere = [&["setup", "--data", "second"][..], &print[1..]].concat();
-    let printed = run_program("journeyman", &elsewhere, &environment, stage.path()).await;
+    let printed = stage.run(&elsewhere, &environment).await;
     assert!(
         printed.code == Some(0) && printed.out.starts_with("apiVersion: v1\nkind: Secret\n"),
         "{printed:?}"

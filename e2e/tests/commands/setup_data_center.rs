@@ -8,7 +8,6 @@ use testkit::{
 };
 
 use crate::{
-    program::run_program,
     setup::{OF_JIRA, assert_only_we_may_read_secrets, borrow_steps, build_setup_environment, read_settings},
     stage::Stage,
     terminal::at_terminal_with,
@@ -75,7 +74,7 @@ async fn setup_data_center_takes_tokens_alone() {
     fs::write(&token, ADMIN_API_TOKEN).unwrap();
     let token = token.display().to_string();
     let again = [&COMMAND[..], &["--admin-token-file", &token]].concat();
-    let ran = run_program("journeyman", &again, &environment, stage.path()).await;
+    let ran = stage.run(&again, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     assert!(ran.out.contains("webhook  brought up to date"), "{}", ran.out);
     assert_eq!(
@@ -108,12 +107,12 @@ async fn setup_data_center_polls_without_signatures() {
     ];
     let command = [&COMMAND[..], &accounts[..]].concat();
     let named = [&command[..], &["--reader-email", READER_EMAIL]].concat();
-    let ran = run_program("journeyman", &named, &environment, stage.path()).await;
+    let ran = stage.run(&named, &environment).await;
     assert_eq!(
         ran.complaints(),
         ["journeyman: --reader-email: Jira Data Center 9.3.0 has personal access tokens alone"]
     );
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
         "webhook  none: Jira Data Center 9.3.0 does not sign its webhooks, as 10.0 and later do",
@@ -129,7 +128,7 @@ async fn setup_data_center_polls_without_signatures() {
 #[tokio::test(flavor = "multi_thread")]
 async fn doctor_detects_wrong_jira_deployment() {
     let there = start_stage(10).await;
-    let ran = run_program("journeyman", &["doctor"], &there.environment(), there.path()).await;
+    let ran = there.run(&["doctor"], &there.environment()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let told = "is a Jira Data Center 10.3.0: set deployment = \"data-center\"";
     assert_eq!(ran.out.matches(told).count(), 2, "{}", ran.out);

@@ -3,7 +3,6 @@
 use std::{fs, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::{
-    program::run_program,
     setup::{OF_GITHUB, build_setup_environment},
     stage::Stage,
 };
@@ -40,7 +39,7 @@ async fn setup_kubernetes_writes_complete_overlay() {
     ];
     let overlay = ["setup", "kubernetes", "--overlay", "my-cluster"];
     let here = ["setup", "kubernetes", "--overlay", "."];
-    let ran = run_program("journeyman", &here, &environment, stage.path()).await;
+    let ran = stage.run(&here, &environment).await;
     assert!(
         ran.code == Some(1) && ran.err.contains("journeyman.toml is there already"),
         "{ran:?}"
@@ -51,7 +50,7 @@ async fn setup_kubernetes_writes_complete_overlay() {
     );
     assert!(!stage.path().join("secrets.yaml").exists());
     let command = [&overlay[..], &target].concat();
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for line in [
         "overlay  my-cluster: kubectl apply -k my-cluster",
@@ -99,7 +98,7 @@ async fn setup_kubernetes_writes_complete_overlay() {
         kustomization.contains("/run/secrets/journeyman/jira.dc.writer-api-token"),
         "{kustomization}"
     );
-    let again = run_program("journeyman", &command, &environment, stage.path()).await;
+    let again = stage.run(&command, &environment).await;
     assert!(
         again.code == Some(1) && again.err.contains("my-cluster/secrets.yaml is there already"),
         "{again:?}"
@@ -114,7 +113,7 @@ async fn setup_kubernetes_writes_complete_overlay() {
         "values.yaml",
     ];
     let command = [&values[..], &target].concat();
-    let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+    let ran = stage.run(&command, &environment).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let next =
         "values   values.yaml: helm install journeyman charts/journeyman --namespace jm --values values.yaml";
@@ -144,7 +143,7 @@ async fn incomplete_setup_makes_no_deployment() {
         ),
     ] {
         let environment = build_setup_environment(&stage, forgotten);
-        let ran = run_program("journeyman", &command, &environment, stage.path()).await;
+        let ran = stage.run(&command, &environment).await;
         assert!(
             ran.code == Some(1) && ran.err.contains(remedy),
             "{remedy}: {ran:?}"

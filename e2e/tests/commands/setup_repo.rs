@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path};
 
-use crate::{checkout::run_git, program::run_program, stage::Stage};
+use crate::{checkout::run_git, stage::Stage};
 
 /// Creates a checkout with plain commits on a branch `trunk`.
 fn create_checkout(place: &Path) -> String {
@@ -42,7 +42,7 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
     stage.jira.move_issue(&over, "Done", "Rita").unwrap();
     let from = create_checkout(stage.path());
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
-    let ran = run_program("journeyman", &command, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&command, &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
         "branch   trunk\nmade of  Rust\ncommits  plain\n".to_owned(),
@@ -59,18 +59,14 @@ async fn repo_add_writes_rules_with_ticket_forecast() {
     let expected = "repo:\n  owner: \"acme\"\n  name: \"shop\"\n  default_branch: \"trunk\"\njira:\n  project_key: \"ENG\"\n\
         commits:\n  style: plain\npull_request:\n  template_path: \"PULL_REQUEST_TEMPLATE.md\"\nci:\n  auto_fix: [pre-commit]\n";
     assert!(rules.ends_with(expected), "{rules}");
-    let doctor = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let doctor = stage.run(&["doctor"], &stage.environment()).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
 
     let own = rules + "agent: {status: To Do}\n";
     fs::write(&path, &own).unwrap();
-    let again = run_program(
-        "journeyman",
-        &["repo", "add", "acme/shop"],
-        &stage.environment(),
-        stage.path(),
-    )
-    .await;
+    let again = stage
+        .run(&["repo", "add", "acme/shop"], &stage.environment())
+        .await;
     assert_eq!(again.code, Some(0), "{again:?}");
     assert!(again.out.contains("already: they stay"), "{}", again.out);
     let now = format!("would start implement on jira:{waits} in acme/shop: Explain the tax");
@@ -102,7 +98,7 @@ async fn repo_add_org_previews_last_week() {
         let select = ["repo", "add", "--org", "acme", "--filter", "!other"];
         let rules = ["--project", "ENG", "--assign-by", "label"];
         let command = [&select[..], &rules, more].concat();
-        run_program("journeyman", &command, &stage.environment(), stage.path()).await
+        stage.run(&command, &stage.environment()).await
     };
     let configs = stage.path().join("configs");
     let count = || fs::read_dir(&configs).unwrap().count();
@@ -135,7 +131,7 @@ async fn repo_add_org_previews_last_week() {
     let expected = "repo:\n  owner: \"acme\"\n  name: \"docs\"\n  default_branch: \"main\"\njira:\n  project_key: \"ENG\"\n  \
                     labels: [\"docs\"]\n";
     assert!(rules.ends_with(expected), "{rules}");
-    let doctor = run_program("journeyman", &["doctor"], &stage.environment(), stage.path()).await;
+    let doctor = stage.run(&["doctor"], &stage.environment()).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let again = add(&[]).await;
     assert!(
@@ -151,7 +147,7 @@ async fn repo_add_org_requires_selection_and_trigger() {
     let stage = Stage::start("").await;
     let add = async |arguments: &[&str]| {
         let command = [&["repo", "add"], arguments].concat();
-        run_program("journeyman", &command, &stage.environment(), stage.path()).await
+        stage.run(&command, &stage.environment()).await
     };
     for (arguments, code, part) in [
         (&["--org", "acme"][..], 2, "--project KEY or --issue-label LABEL"),
@@ -200,7 +196,7 @@ async fn repo_add_warns_of_conflicting_branches() {
     run_git(folder, &["branch", "fixes"]);
     run_git(folder, &["branch", "chore/fix"]);
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
-    let ran = run_program("journeyman", &command, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&command, &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     let warned: Vec<&str> = ran
         .out
@@ -220,7 +216,7 @@ async fn repo_add_requires_trigger_and_checkout() {
     let stage = Stage::start("").await;
     let add = async |arguments: &[&str]| {
         let command = [&["repo", "add", "acme/other"], arguments].concat();
-        run_program("journeyman", &command, &stage.environment(), stage.path()).await
+        stage.run(&command, &stage.environment()).await
     };
     let ran = add(&[]).await;
     assert!(
@@ -256,7 +252,7 @@ async fn repo_add_proposes_setup_of_repository() {
     let steps = "jobs: {copilot-setup-steps: {steps: [{run: evil}]}}\n";
     fs::write(folder.join(".github/workflows/copilot-setup-steps.yml"), steps).unwrap();
     let command = ["repo", "add", "acme/shop", "--from", &from, "--project", "ENG"];
-    let ran = run_program("journeyman", &command, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&command, &stage.environment()).await;
     assert_eq!(ran.code, Some(0), "{ran:?}");
     for part in [
         "setup    npm ci (from .devcontainer/devcontainer.json)",

@@ -6,6 +6,8 @@ use e2e::{ProviderDialect, VendorAddresses};
 use tempfile::TempDir;
 use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, ScriptStep, ScriptedModel, fixture};
 
+use crate::program::{Ran, run_program};
+
 pub(crate) struct Stage {
     pub(crate) github: FakeGitHub,
     pub(crate) jira: FakeJira,
@@ -55,6 +57,11 @@ impl Stage {
             model: self.model.url(),
         };
         outside.environment(ProviderDialect::Anthropic, &self.path().join("configs"))
+    }
+
+    /// Runs `journeyman` in the folder to its end.
+    pub(crate) async fn run(&self, arguments: &[&str], environment: &[(String, String)]) -> Ran {
+        run_program("journeyman", arguments, environment, self.path()).await
     }
 
     /// Creates the fixture's ticket, `ENG-1`.

@@ -4,7 +4,6 @@ use serde_json::Value;
 use testkit::{ServiceFault, fixture};
 
 use crate::{
-    program::run_program,
     stage::{Stage, remove_setting},
     terminal::{DOWN, ENTER, UP, at_terminal, at_terminal_with},
     up::Up,
@@ -152,7 +151,7 @@ async fn list_tickets_works_offline_by_rules_file() {
     // The list needs neither a model nor write credentials.
     let environment = remove_setting(&stage.environment(), "MODEL__API_KEY");
     let list = ["list-tickets", "--config", "configs/shop.yaml"];
-    let listed = run_program("journeyman", &list, &environment, stage.path()).await;
+    let listed = stage.run(&list, &environment).await;
     assert_eq!((listed.code, listed.err.as_str()), (Some(0), ""), "{listed:?}");
     let line = listed.out.lines().nth(1).unwrap();
     let words: Vec<&str> = line.split_whitespace().collect();
@@ -166,7 +165,7 @@ async fn list_tickets_works_offline_by_rules_file() {
         stage.jira.comments(&key).is_empty() && stage.github.pull_requests(fixture::REPOSITORY).is_empty()
     );
     let wrong = ["list-tickets", "--config", "configs/none.yaml"];
-    let ran = run_program("journeyman", &wrong, &environment, stage.path()).await;
+    let ran = stage.run(&wrong, &environment).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
         ran.err.starts_with("journeyman: cannot read configs/none.yaml: "),

@@ -62,7 +62,7 @@ impl Up {
     }
 
     pub(crate) async fn ask(&self, arguments: &[&str]) -> Ran {
-        run_program("journeyman", arguments, &[], self.stage.path()).await
+        self.stage.run(arguments, &[]).await
     }
 
     pub(crate) async fn output(&self, arguments: &[&str]) -> String {
@@ -156,7 +156,7 @@ async fn up_with_folders_alone_lists_disabled_parts() {
     for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
         environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
-    let doctor = run_program("journeyman", &["doctor"], &environment, stage.path()).await;
+    let doctor = stage.run(&["doctor"], &environment).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
     up.says("console at").await;
@@ -168,10 +168,7 @@ async fn up_with_folders_alone_lists_disabled_parts() {
     assert!(ready.starts_with("ready: API at http://127.0.0.1:"), "{ready}");
     assert!(jira.contains("`journeyman setup jira`"), "{jira}");
     assert!(github.contains("`journeyman setup github`"), "{github}");
-    assert_eq!(
-        run_program("journeyman", &["runs"], &[], stage.path()).await.code,
-        Some(0)
-    );
+    assert_eq!(stage.run(&["runs"], &[]).await.code, Some(0));
     up.signal(Signal::TERM);
     assert_eq!(up.ended().await.code, Some(0));
 }
@@ -364,7 +361,7 @@ async fn up_dry_run_starts_nothing() {
 async fn data_folder_has_one_owner() {
     let up = Up::start(Stage::start("").await).await;
     let environment = up.stage.environment();
-    let second = run_program("journeyman", &["up"], &environment, up.stage.path()).await;
+    let second = up.stage.run(&["up"], &environment).await;
     assert_eq!(second.code, Some(1), "{second:?}");
     assert_eq!(
         second.err.lines().last().unwrap(),

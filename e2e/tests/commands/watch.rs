@@ -4,7 +4,7 @@ use rustix::process::Signal;
 use testkit::{ServiceFault, fixture, github::RunConclusion};
 
 use crate::{
-    program::{Program, run_program},
+    program::Program,
     stage::{Stage, remove_setting, replace_setting},
 };
 
@@ -18,7 +18,7 @@ async fn watch_finds_and_works_requested_tickets() {
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     watch.says("run finished: completed").await;
-    let runs = run_program("journeyman", &["runs"], &[], stage.path()).await;
+    let runs = stage.run(&["runs"], &[]).await;
     assert!(runs.out.contains("implement      finished completed"), "{runs:?}");
     watch.signal(Signal::INT);
     let ran = watch.ended().await;
@@ -50,7 +50,7 @@ async fn watch_dry_run_lists_candidates_once() {
         .create_issue(fixture::PROJECT, "Not yet", "", "Task", &[]);
     let environment = remove_setting(&stage.environment(), "MODEL__API_KEY");
     let arguments = ["watch", "--config", "configs/shop.yaml", "--dry-run"];
-    let first = run_program("journeyman", &arguments, &environment, stage.path()).await;
+    let first = stage.run(&arguments, &environment).await;
     assert_eq!((first.code, first.err.as_str()), (Some(0), ""), "{first:?}");
     let mut lines: Vec<&str> = first.out.lines().collect();
     lines.sort_unstable();
@@ -61,7 +61,7 @@ async fn watch_dry_run_lists_candidates_once() {
             "would start implement on jira:ENG-1 in acme/shop: Cart total ignores the quantity",
         ]
     );
-    let again = run_program("journeyman", &arguments, &environment, stage.path()).await;
+    let again = stage.run(&arguments, &environment).await;
     assert_eq!(again.out, first.out, "nothing is remembered of it");
     assert_eq!(stage.jira.status(&ready).as_deref(), Some("Ready for Agent"));
     assert!(stage.jira.comments(&ready).is_empty() && stage.jira.comments(&skipped).is_empty());
@@ -71,7 +71,7 @@ async fn watch_dry_run_lists_candidates_once() {
 
     // A failed search must not count as an empty one.
     stage.jira.fail_next(ServiceFault::new("/search", 50, 403));
-    let blind = run_program("journeyman", &arguments, &environment, stage.path()).await;
+    let blind = stage.run(&arguments, &environment).await;
     assert_eq!(blind.code, Some(1), "{blind:?}");
     assert!(
         blind.err.starts_with("journeyman: ") && blind.err.contains("ENG"),
@@ -83,7 +83,7 @@ const ONCE: [&str; 4] = ["watch", "--once", "--config", "configs/shop.yaml"];
 
 /// Runs one watch until nothing is new, and returns its output.
 async fn watch_until_rest(stage: &Stage) -> String {
-    let ran = run_program("journeyman", &ONCE, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&ONCE, &stage.environment()).await;
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran:?}");
     ran.out
 }
@@ -146,7 +146,7 @@ async fn watch_that_ends_fails_for_failed_run() {
     stage.model.set_script("", vec![fixture::nothing_to_do()]);
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let ran = run_program("journeyman", &ONCE, &stage.environment(), stage.path()).await;
+    let ran = stage.run(&ONCE, &stage.environment()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     let [line] = ran.complaints()[..] else {
         panic!("one line for the one run: {ran:?}")
@@ -173,7 +173,7 @@ async fn serve_listens_with_rules_of_folder() {
     let port = free.local_addr().unwrap().port().to_string();
     drop(free);
     let wrong = ["serve", "--port", &port, "--config-dir", "nowhere"];
-    let ran = run_program("journeyman", &wrong, &environment, stage.path()).await;
+    let ran = stage.run(&wrong, &environment).await;
     assert_eq!(
         (ran.code, ran.err.as_str()),
         (Some(1), "journeyman: --config-dir nowhere is no folder\n")
@@ -183,7 +183,7 @@ async fn serve_listens_with_rules_of_folder() {
     serve
         .says(&format!("ready: http://127.0.0.2:{port}/webhooks/jira"))
         .await;
-    let listed = run_program("journeyman", &["list-tickets"], &[], stage.path()).await;
+    let listed = stage.run(&["list-tickets"], &[]).await;
     assert_eq!(
         (listed.code, listed.err.as_str()),
         (Some(0), ""),
