@@ -15,15 +15,20 @@ async fn play_first_run(options: Options) -> (TestWorld, String, StopReason) {
     (world, key, reason)
 }
 
+/// Plays a ticket like [`play_first_run`], with this script of the model.
+async fn play_script(script: Vec<ScriptStep>) -> (TestWorld, String, StopReason) {
+    play_first_run(Options {
+        script: Some(script),
+        ..Options::default()
+    })
+    .await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn ending_without_change_is_commented() {
     let said = || ScriptStep::say("The ticket is already solved on main.");
     let script = vec![said(), said().expecting("not handed over yet"), said()];
-    let (world, key, reason) = play_first_run(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await;
+    let (world, key, reason) = play_script(script).await;
     assert!(matches!(reason, StopReason::NoChange { .. }), "{reason:?}");
     comment_with(&world, &key, "already solved on main").await;
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
@@ -40,11 +45,7 @@ async fn change_without_handover_stays_as_draft() {
         said().expecting("not handed over yet"),
         said().expecting("not handed over yet"),
     ]);
-    let (world, key, reason) = play_first_run(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await;
+    let (world, key, reason) = play_script(script).await;
     assert!(
         matches!(&reason, StopReason::Unfinished { unsaved, .. } if unsaved.is_empty()),
         "{reason:?}"
@@ -79,11 +80,7 @@ async fn tool_errors_reach_model_and_run_continues() {
                 step
             }),
     );
-    let (world, _, reason) = play_first_run(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await;
+    let (world, _, reason) = play_script(script).await;
     assert_eq!(reason, StopReason::Completed);
     assert!(only_pull_request(&world).draft);
     world.stop().await.unwrap();
@@ -121,11 +118,7 @@ async fn turn_limit_keeps_draft() {
         let pattern = format!("nothing{}", script.len());
         script.push(ScriptStep::call("search_files", json!({"pattern": pattern})));
     }
-    let (world, key, reason) = play_first_run(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await;
+    let (world, key, reason) = play_script(script).await;
     assert_eq!(reason, StopReason::TurnLimit { turns: 60 });
     assert_eq!(world.model.calls().len(), 60);
     let told = comment_with(&world, &key, "60").await;
@@ -147,11 +140,7 @@ async fn repetition_is_reported_then_draft_kept() {
             step
         });
     }
-    let (world, key, reason) = play_first_run(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await;
+    let (world, key, reason) = play_script(script).await;
     assert!(matches!(reason, StopReason::Stuck(_)), "{reason:?}");
     assert_eq!(world.model.calls().len(), turns + 5);
     comment_with(&world, &key, "the model repeated itself").await;
@@ -212,11 +201,7 @@ async fn protected_path_refusal_reaches_model() {
         ScriptStep::say("I may not change workflows."),
         ScriptStep::say("I may not change workflows."),
     ];
-    let (world, _, reason) = play_first_run(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await;
+    let (world, _, reason) = play_script(script).await;
     assert!(!matches!(reason, StopReason::Completed), "{reason:?}");
     assert_eq!(
         world.github.branches(fixture::REPOSITORY).len(),
