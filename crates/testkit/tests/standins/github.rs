@@ -86,6 +86,12 @@ fn build_pull_body(head: &str) -> Option<Value> {
     Some(json!({"title": "A change", "head": head, "base": "main", "body": "text", "draft": true}))
 }
 
+/// Asks for a pull request of this branch as the writer.
+async fn open_pull(github: &FakeGitHub, branch: &str) -> (u16, Value) {
+    let path = "/repos/acme/shop/pulls";
+    call_github(github, WRITER_TOKEN, Method::POST, path, build_pull_body(branch)).await
+}
+
 #[tokio::test]
 async fn installation_tokens_have_app_permissions() {
     let github = start_github().await;
@@ -164,38 +170,17 @@ async fn git_push_moves_pull_request_head() {
     let (_, _, event) = await_webhook(&received, |headers, _| headers["x-github-event"] == "push").await;
     assert_eq!(event["ref"], "refs/heads/fix");
 
-    let (status, opened) = call_github(
-        &github,
-        WRITER_TOKEN,
-        Method::POST,
-        "/repos/acme/shop/pulls",
-        build_pull_body("fix"),
-    )
-    .await;
+    let (status, opened) = open_pull(&github, "fix").await;
     assert_eq!(
         (status, &opened["draft"], &opened["user"]["login"]),
         (201, &json!(true), &json!(WRITER_LOGIN))
     );
-    let (status, again) = call_github(
-        &github,
-        WRITER_TOKEN,
-        Method::POST,
-        "/repos/acme/shop/pulls",
-        build_pull_body("fix"),
-    )
-    .await;
+    let (status, again) = open_pull(&github, "fix").await;
     assert_eq!(
         (status, &again["errors"][0]["message"]),
         (422, &json!("A pull request already exists for acme:fix."))
     );
-    let (_, nothing) = call_github(
-        &github,
-        WRITER_TOKEN,
-        Method::POST,
-        "/repos/acme/shop/pulls",
-        build_pull_body("main"),
-    )
-    .await;
+    let (_, nothing) = open_pull(&github, "main").await;
     assert_eq!(
         nothing["errors"][0]["message"],
         "No commits between main and main"
@@ -224,14 +209,7 @@ async fn signed_webhooks_report_checks_review_merge() {
     let head = github
         .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
         .unwrap();
-    let (_, opened) = call_github(
-        &github,
-        WRITER_TOKEN,
-        Method::POST,
-        "/repos/acme/shop/pulls",
-        build_pull_body("fix"),
-    )
-    .await;
+    let (_, opened) = open_pull(&github, "fix").await;
     assert!(
         github.merge(REPOSITORY, 1, "rita").is_err(),
         "a draft cannot be merged"
@@ -294,14 +272,7 @@ async fn merge_and_self_review_are_violations() {
     github
         .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
         .unwrap();
-    call_github(
-        &github,
-        WRITER_TOKEN,
-        Method::POST,
-        "/repos/acme/shop/pulls",
-        build_pull_body("fix"),
-    )
-    .await;
+    open_pull(&github, "fix").await;
     let merge = call_github(
         &github,
         WRITER_TOKEN,
