@@ -118,6 +118,22 @@ pub(super) async fn create_comment(
     })
 }
 
+/// Refuses what another account than the author has done to a comment, such as `changed`.
+fn check_author(
+    hub: &GitHubState,
+    caller: &GitHubCaller,
+    comment: &CommentRecord,
+    done: &str,
+) -> Result<(), axum::response::Response> {
+    if comment.author == caller.login() {
+        return Ok(());
+    }
+    let (login, author) = (caller.login(), &comment.author);
+    hub.log.violation(format!("{login} {done} a comment of {author}"));
+    let message = "Must be the author of the comment";
+    Err(refuse_request(StatusCode::FORBIDDEN, message))
+}
+
 pub(super) async fn update_comment(
     State(hub): State<Arc<GitHubState>>,
     caller: GitHubCaller,
@@ -129,17 +145,7 @@ pub(super) async fn update_comment(
     let find = |repo: &RepositoryRecord| repo.comments.iter().find(|comment| comment.id == id).cloned();
     // The comment is cloned, because `edit_comment` takes the lock again.
     let comment = with_repo(&hub, &owner, &name, |repo| find(repo).ok_or_else(not_found))?;
-    if comment.author != caller.login() {
-        hub.log.violation(format!(
-            "{} changed a comment of {}",
-            caller.login(),
-            comment.author
-        ));
-        return Err(refuse_request(
-            StatusCode::FORBIDDEN,
-            "Must be the author of the comment",
-        ));
-    }
+    check_author(&hub, &caller, &comment, "changed")?;
     with_repo(&hub, &owner, &name, |repo| {
         repo.check_lock(comment.number, &caller, "update comment")
     })?;
@@ -165,17 +171,7 @@ pub(super) async fn delete_comment(
             .iter()
             .position(|comment| comment.id == id)
             .ok_or_else(not_found)?;
-        if repo.comments[found].author != caller.login() {
-            hub.log.violation(format!(
-                "{} deleted a comment of {}",
-                caller.login(),
-                repo.comments[found].author
-            ));
-            return Err(refuse_request(
-                StatusCode::FORBIDDEN,
-                "Must be the author of the comment",
-            ));
-        }
+        check_author(&hub, &caller, &repo.comments[found], "deleted")?;
         repo.comments.remove(found);
         Ok(StatusCode::NO_CONTENT.into_response())
     })
