@@ -249,13 +249,6 @@ impl TestWorld {
         }
     }
 
-    /// Creates the fixture's ticket without a request for work and returns its key, such as `ENG-1`.
-    pub fn file_ticket(&self) -> String {
-        let (summary, description) = fixture::describe_shop_ticket();
-        self.jira
-            .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
-    }
-
     /// Creates the fixture's ticket, requests work and returns its key.
     ///
     /// # Errors

@@ -147,6 +147,13 @@ impl StandInVendors {
             .set_webhook(&format!("{url}/webhooks/jira"), WEBHOOK_SECRET);
     }
 
+    /// Creates the fixture's ticket without a request for work and returns its key, such as `ENG-1`.
+    pub fn file_ticket(&self) -> String {
+        let (summary, description) = fixture::describe_shop_ticket();
+        self.jira
+            .create_issue(fixture::PROJECT, summary, description, "Bug", &[])
+    }
+
     /// Moves a ticket to the status that requests work, as a user.
     ///
     /// # Errors

@@ -8,15 +8,12 @@ use std::{
 };
 
 use domain::{RunStatus, TicketKey, TicketRow};
-use e2e::{ProviderDialect, VendorAddresses, free_port};
+use e2e::{ProviderDialect, StandInVendors, free_port};
 use queue::{KeyValueBucket, Queue};
 use rustix::process::Signal;
 use serde_json::json;
 use tempfile::TempDir;
-use testkit::{
-    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, RedisServer, ScriptStep, ScriptedModel,
-    fixture,
-};
+use testkit::{JiraOptions, NatsServer, RedisServer, ScriptStep, fixture};
 use tokio::{
     io::AsyncWriteExt,
     process::{Child, ChildStdin, Command},
@@ -28,13 +25,11 @@ const LOOK: Duration = Duration::from_millis(50);
 
 /// Ticket, external services, and the data that survive a crash of the process.
 struct Stage {
-    jira: FakeJira,
-    model: ScriptedModel,
+    vendors: StandInVendors,
     environment: Vec<(String, String)>,
     nats: NatsServer,
     key: String,
     folder: TempDir,
-    _github: FakeGitHub,
     _redis: RedisServer,
 }
 
@@ -43,12 +38,8 @@ impl Stage {
         let folder = TempDir::new().unwrap();
         let nats = NatsServer::start().await.unwrap();
         let redis = RedisServer::start().await.unwrap();
-        let github = FakeGitHub::start(GitHubOptions::default()).await.unwrap();
-        github
-            .create_repository(fixture::REPOSITORY, &fixture::list_shop_files())
-            .unwrap();
-        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
-        let model = ScriptedModel::start(script).await.unwrap();
+        let vendors = Box::pin(StandInVendors::start(JiraOptions::default(), script)).await;
+        let vendors = vendors.unwrap();
         let rules = folder.path().join("rules");
         std::fs::create_dir_all(&rules).unwrap();
         let text = format!(
@@ -56,12 +47,7 @@ impl Stage {
             fixture::PROJECT
         );
         std::fs::write(rules.join("shop.yaml"), text).unwrap();
-        let outside = VendorAddresses {
-            github_api: github.api_url(),
-            github_git: github.git_url(),
-            jira: jira.url(),
-            model: model.url(),
-        };
+        let outside = vendors.outside();
         let mut environment = outside.environment(ProviderDialect::Anthropic, &rules);
         let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
         set("NATS__URL", nats.url());
@@ -75,17 +61,14 @@ impl Stage {
                 format!("127.0.0.1:{}", free_port().unwrap()),
             );
         }
-        let (summary, description) = fixture::describe_shop_ticket();
-        let key = jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]);
-        jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
+        let key = vendors.file_ticket();
+        vendors.ask_for_work(&key).unwrap();
         Self {
-            jira,
-            model,
+            vendors,
             environment,
             nats,
             key,
             folder,
-            _github: github,
             _redis: redis,
         }
     }
@@ -195,7 +178,7 @@ async fn crashing_tool_call_ends_as_error() {
             .any(|run| matches!(run.status, RunStatus::Finished { .. }))
     };
     let is_told = || {
-        let comments = stage.jira.comments(&stage.key);
+        let comments = stage.vendors.jira.comments(&stage.key);
         comments
             .iter()
             .any(|comment| comment.text.contains("cannot be run here"))
@@ -209,7 +192,7 @@ async fn crashing_tool_call_ends_as_error() {
     assert_eq!(deaths, 2);
     assert!(by_default(deaths) < Duration::from_secs(60));
     // One tool call, and text alone until the reminders are exhausted.
-    assert_eq!(stage.model.calls().len(), 4, "no reply is paid for twice");
+    assert_eq!(stage.vendors.model.calls().len(), 4, "no reply is paid for twice");
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -220,7 +203,7 @@ async fn crashing_ticket_is_quarantined_within_minute() {
         .await;
     assert!((3..=6).contains(&deaths), "{deaths} deaths");
     assert!(by_default(deaths) < Duration::from_secs(60));
-    assert_eq!(stage.model.calls().len(), 0);
+    assert_eq!(stage.vendors.model.calls().len(), 0);
 }
 
 /// Five crashes of the reporter at one status change, after which the ticket is informed. Each crash also
@@ -234,7 +217,7 @@ async fn report_is_refused_after_five_crashes() {
     ];
     let stage = Stage::start(script).await;
     let count_comments = |text: &str| {
-        let comments = stage.jira.comments(&stage.key);
+        let comments = stage.vendors.jira.comments(&stage.key);
         comments
             .iter()
             .filter(|comment| comment.text.contains(text))
