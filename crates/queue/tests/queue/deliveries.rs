@@ -13,7 +13,7 @@ use domain::{AnyRecord, ServiceOrigin};
 use queue::{DeliveryDisposition, KeyValueBucket, WebhookDelivery};
 use tokio::sync::{Semaphore, mpsc};
 
-use crate::world::{World, await_soon, build_delivery, stays_away};
+use crate::world::{World, await_soon, build_delivery, open_queue, stays_away};
 
 async fn messages_of(world: &World, stream: &str) -> u64 {
     world
@@ -235,10 +235,7 @@ fn build_impatient_settings(world: &World) -> queue::Settings {
 #[tokio::test]
 async fn panicking_handler_makes_dead_letter_after_five() {
     let world = World::new().await;
-    let queue = queue::Queue::connect(&build_impatient_settings(&world), "test")
-        .await
-        .unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&build_impatient_settings(&world)).await;
     for id in ["poison", "healthy"] {
         queue.deliveries().publish(&build_delivery(id)).await.unwrap();
     }

@@ -7,7 +7,8 @@ use queue::{DeadLetter, Error, Queue, Settings, WebhookDelivery};
 use servers::{NatsCluster, NatsOptions, NatsServer};
 
 use crate::world::{
-    await_soon, build_delivery, build_entry, build_run_id, build_ticket_key, build_trigger, settings_for,
+    await_soon, build_delivery, build_entry, build_run_id, build_ticket_key, build_trigger, open_queue,
+    settings_for,
 };
 
 const STORE_MIB: u32 = 16;
@@ -95,9 +96,7 @@ async fn connect_limited(url: String, replicas: usize) -> Queue {
         replicas,
         ..settings_for(url)
     };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
-    queue
+    open_queue(&settings).await
 }
 
 async fn expect_full_objects_stop_nothing(queue: &Queue) {
@@ -176,8 +175,7 @@ async fn smaller_server_takes_smaller_limits() {
         };
         // The second start finds the limits of the first, and requests more again.
         for store_mib in [4096, 4096, 16] {
-            let queue = Queue::connect(&settings(store_mib), "test").await.unwrap();
-            queue.ensure_topology().await.unwrap();
+            let queue = open_queue(&settings(store_mib)).await;
             let used = queue.store_use().await.unwrap();
             assert!(used.limit <= (room_mib * 9 / 10) << 20, "{used:?}");
             assert_eq!(used.limit > 0, room_mib >= 16, "{used:?}");
@@ -192,8 +190,7 @@ async fn topology_of_former_release_keeps_records() {
         store_mib: 0,
         ..settings_for(server.url())
     };
-    let queue = Queue::connect(&unlimited, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&unlimited).await;
     let mut objects = Vec::new();
     for round in 0..6 {
         objects.push(queue.objects().put(generate_noise(round, 2 << 20)).await.unwrap());
@@ -215,8 +212,7 @@ async fn topology_of_former_release_keeps_records() {
         store_mib: STORE_MIB,
         ..unlimited
     };
-    let queue = Queue::connect(&limited, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&limited).await;
     for object in &objects {
         queue.objects().get(object).await.unwrap();
     }

@@ -5,7 +5,9 @@ use futures::{StreamExt as _, TryStreamExt as _, future};
 use queue::{Error, Queue, Settings};
 use servers::{NatsCluster, NatsOptions};
 
-use crate::world::{World, await_soon, build_entry, build_run_id, build_server_settings, settings_for};
+use crate::world::{
+    World, await_soon, build_entry, build_run_id, build_server_settings, open_queue, settings_for,
+};
 
 #[tokio::test]
 async fn entries_come_back_in_order() {
@@ -141,8 +143,7 @@ async fn cluster_stores_step_entries_one_by_one() {
         replicas: 3,
         ..settings_for(cluster.url())
     };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&settings).await;
     let client = async_nats::connect(cluster.servers()[0].url()).await.unwrap();
     let stream = async_nats::jetstream::new(client)
         .get_stream("JOURNAL")

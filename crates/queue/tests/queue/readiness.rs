@@ -3,7 +3,7 @@
 use queue::{Error, NatsRole, Queue, Settings};
 use servers::{NatsCluster, NatsOptions};
 
-use crate::world::{World, await_soon, settings_for};
+use crate::world::{World, await_soon, open_queue, settings_for};
 
 const SERVICES: [NatsRole; 3] = [NatsRole::Ingest, NatsRole::Planner, NatsRole::Reporter];
 
@@ -12,9 +12,7 @@ async fn connect_servers(url: String, replicas: usize) -> Queue {
         replicas,
         ..settings_for(url)
     };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
-    queue
+    open_queue(&settings).await
 }
 
 fn assert_unavailable(probed: &Result<(), Error>, role: NatsRole) {

@@ -19,7 +19,7 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::world::{await_soon, build_delivery};
+use crate::world::{await_soon, build_delivery, open_queue};
 
 /// Limit that docs/reference/promises.md gives to operators.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(15);
@@ -106,8 +106,7 @@ async fn silent_server_is_replaced_within_fifteen_seconds() {
             .join(","),
         ..Settings::default()
     };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&settings).await;
     let stop = CancellationToken::new();
     let (sender, mut handled) = mpsc::unbounded_channel();
     let (deliveries, shutdown) = (queue.deliveries(), stop.clone());
@@ -159,8 +158,7 @@ async fn lost_addresses_delay_no_connection() {
         url: urls.join(","),
         ..Settings::default()
     };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&settings).await;
     let used = Way::used(&ways).address;
     let spared = ways.iter().find(|way| way.address != used).unwrap();
     for way in &ways {

@@ -7,7 +7,9 @@ use domain::cause::format_error_chain;
 use queue::{Error, Queue, Settings};
 use servers::NatsServer;
 
-use crate::world::{World, await_soon, build_entry, build_run_id, build_server_settings, build_ticket_key};
+use crate::world::{
+    World, await_soon, build_entry, build_run_id, build_server_settings, build_ticket_key, open_queue,
+};
 
 #[tokio::test]
 async fn ensuring_twice_or_at_once_changes_nothing() {
@@ -199,8 +201,7 @@ async fn dead_letter_retention_follows_smaller_settings() {
             dead_letter_mib: mib,
             ..build_server_settings(&world.server)
         };
-        let queue = queue::Queue::connect(&settings, "test").await.unwrap();
-        queue.ensure_topology().await.unwrap();
+        let queue = open_queue(&settings).await;
         let config = stream_config(&world, "DEAD").await;
         (config.max_age, config.max_bytes)
     };
@@ -220,8 +221,7 @@ async fn consumer_follows_settings_and_keeps_position() {
         ack_wait_ms: 90_000,
         ..build_server_settings(&world.server)
     };
-    let other = Queue::connect(&patient, "test").await.unwrap();
-    other.ensure_topology().await.unwrap();
+    let other = open_queue(&patient).await;
     let stream = world.raw().await.get_stream("WAKEUPS").await.unwrap();
     let info = stream.consumer_info("planners").await.unwrap();
     assert_eq!(info.config.ack_wait, Duration::from_secs(90));

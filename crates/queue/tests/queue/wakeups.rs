@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use bootstrap::read_wall_clock;
 use domain::{OutboundCursor, TicketRow};
-use queue::{AppendOutcome, KeyValueBucket, KeyedLog, Queue, RecordKey};
+use queue::{AppendOutcome, KeyValueBucket, KeyedLog, RecordKey};
 use servers::{NatsCluster, NatsOptions};
 use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{
-    World, await_soon, build_outbound_request, build_ticket_key, build_trigger, settings_for, stays_away,
+    World, await_soon, build_outbound_request, build_ticket_key, build_trigger, open_queue, settings_for,
+    stays_away,
 };
 
 /// Shorter than the sweeper's interval, so that the sweeper cannot be the cause of the wake-up.
@@ -35,8 +36,7 @@ async fn refused_token_after_ack_is_retried() {
         replicas: 3,
         ..settings_for(cluster.url())
     };
-    let queue = Queue::connect(&settings, "test").await.unwrap();
-    queue.ensure_topology().await.unwrap();
+    let queue = open_queue(&settings).await;
     let shutdown = CancellationToken::new();
     let log = queue.triggers();
     let mut tokens = log.tokens(shutdown.clone()).await.unwrap();

@@ -24,10 +24,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) async fn new() -> Self {
         let server = NatsServer::start().await.unwrap();
-        let queue = Queue::connect(&build_server_settings(&server), "test")
-            .await
-            .unwrap();
-        queue.ensure_topology().await.unwrap();
+        let queue = open_queue(&build_server_settings(&server)).await;
         Self {
             server,
             queue,
@@ -71,6 +68,13 @@ pub(crate) fn settings_for(url: String) -> Settings {
         url,
         ..Settings::default()
     }
+}
+
+/// Connects with these settings and creates the streams.
+pub(crate) async fn open_queue(settings: &Settings) -> Queue {
+    let queue = Queue::connect(settings, "test").await.unwrap();
+    queue.ensure_topology().await.unwrap();
+    queue
 }
 
 /// Waits for a result that must arrive within [`LIMIT`].
