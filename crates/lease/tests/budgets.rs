@@ -7,6 +7,8 @@ use lease::{BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, RedisBudget
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
+use crate::build_settings;
+
 const LIMIT: Duration = Duration::from_secs(10);
 const HOUR_MS: i64 = 3_600_000;
 
@@ -85,13 +87,6 @@ impl World {
 
 fn open_budgets(server: &RedisServer) -> RedisBudgets {
     RedisBudgets::new(&TicketLeases::open(&build_settings(server)).unwrap())
-}
-
-fn build_settings(server: &RedisServer) -> Settings {
-    Settings {
-        url: server.url(),
-        ..Settings::default()
-    }
 }
 
 fn build_timestamp(hour: i64) -> Timestamp {

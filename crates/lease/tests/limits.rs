@@ -7,6 +7,8 @@ use lease::{Error, RedisUser, Settings, SharedLimits, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
+use crate::build_settings;
+
 const LIMIT: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
 /// SHA-256 of `secret`.
@@ -31,13 +33,6 @@ impl World {
             first,
             second,
         }
-    }
-}
-
-fn build_settings(server: &RedisServer) -> Settings {
-    Settings {
-        url: server.url(),
-        ..Settings::default()
     }
 }
 

@@ -9,3 +9,14 @@ mod budgets;
 mod lease;
 mod limits;
 mod tls;
+
+// One of the modules has the name of the crate.
+use ::lease::Settings;
+use servers::RedisServer;
+
+fn build_settings(server: &RedisServer) -> Settings {
+    Settings {
+        url: server.url(),
+        ..Settings::default()
+    }
+}
