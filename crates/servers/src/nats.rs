@@ -151,6 +151,12 @@ impl NatsServer {
         self.data.path()
     }
 
+    /// Folder with the files of a stream, in the data directory of a server.
+    #[must_use]
+    pub fn stream_files(data_dir: &Path, stream: &str) -> PathBuf {
+        data_dir.join("nats/jetstream/$G/streams").join(stream)
+    }
+
     /// Port on 127.0.0.1 for clients; unchanged by a restart.
     #[must_use]
     pub fn port(&self) -> u16 {

@@ -131,10 +131,7 @@ async fn compressed_files_survive_server_restart() {
     let plain = world.raw().await.get_stream("JOURNAL").await.unwrap();
     let plain = plain.cached_info().state.bytes;
     assert!(plain > 8 << 20, "{plain}");
-    let files = world
-        .server
-        .data_dir()
-        .join("nats/jetstream/$G/streams/JOURNAL/msgs");
+    let files = NatsServer::stream_files(world.server.data_dir(), "JOURNAL").join("msgs");
     // The server compresses the full file in the background.
     await_soon(async {
         while size_of_files(&files) > plain / 2 {

@@ -30,8 +30,6 @@ const TURNS: usize = 50;
 const ONE_TURN: usize = 1_000;
 /// Number of runs in the store whose journals are measured.
 const STORED_RUNS: u64 = 1_000;
-/// Folder of the journals in the store of a server.
-const JOURNAL_FILES: &str = "jetstream/$G/streams/JOURNAL";
 /// Journals that are read at once; the API permits 16 streams for one token.
 const READERS: usize = 8;
 const MIB: f64 = 1024.0 * 1024.0;
@@ -77,7 +75,8 @@ async fn play_at_once(name: &str, rules: &str) -> anyhow::Result<PlayedTickets> 
         .map(|number| create_scripted_ticket(world, &format!("many-{number}"), |_| long_script()))
         .collect();
     let store = world.logs().join("data/nats");
-    let stored = size_of(&store)? - size_of(&store.join(JOURNAL_FILES))?;
+    let journal_files = NatsServer::stream_files(&store, "JOURNAL");
+    let stored = size_of(&store)? - size_of(&journal_files)?;
     let peak = measured.services.watch_memory();
     let (cpu, start) = (measured.start_cpu()?, read_wall_clock().unix_ms());
     for key in &keys {
@@ -89,7 +88,7 @@ async fn play_at_once(name: &str, rules: &str) -> anyhow::Result<PlayedTickets> 
     .await?;
     let journals = read_journals(world, &keys, is_completed).await?;
     let peak = peak.stop().await?;
-    let stored = size_of(&store)? - size_of(&store.join(JOURNAL_FILES))? - stored;
+    let stored = size_of(&store)? - size_of(&journal_files)? - stored;
     let played = sum_journals(journals, start, stored / AT_ONCE as f64);
     let cpu = Box::pin(measured.stop(cpu)).await?;
     print_figure(&format!("{name}_wall"), played.wall, "s");
@@ -191,7 +190,7 @@ async fn measure_full_journals(journals: &[Vec<JournalEntry>]) -> anyhow::Result
         .buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
         .await?;
-    let files = server.data_dir().join("nats").join(JOURNAL_FILES);
+    let files = NatsServer::stream_files(server.data_dir(), "JOURNAL");
     Ok(size_of(&files)? / STORED_RUNS as f64)
 }
 
@@ -216,12 +215,12 @@ async fn append_copy(queue: &Queue, journal: &[JournalEntry], number: u64) -> an
 /// Sums the bytes of a folder.
 fn size_of(folder: &Path) -> anyhow::Result<f64> {
     let mut sum = 0.0;
-    for entry in std::fs::read_dir(folder)? {
+    for entry in std::fs::read_dir(folder).with_context(|| folder.display().to_string())? {
         let entry = entry?;
-        // The server may remove a file while it compacts the store.
+        // The server may remove a file while it compacts the store, and the folder of a consumer.
         let Ok(metadata) = entry.metadata() else { continue };
         sum += if metadata.is_dir() {
-            size_of(&entry.path())?
+            size_of(&entry.path()).unwrap_or(0.0)
         } else {
             metadata.len() as f64
         };
