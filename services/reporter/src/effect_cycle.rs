@@ -259,9 +259,10 @@ mod tests {
         }
 
         async fn create(&self) -> Result<u32, EffectError> {
-            match self.is_refused {
-                true => Err(EffectError::Failed(String::new())),
-                false => Ok(1),
+            if self.is_refused {
+                Err(EffectError::Failed(String::new()))
+            } else {
+                Ok(1)
             }
         }
     }
