@@ -23,7 +23,8 @@ use tracing::Instrument as _;
 use crate::budgets::SharedBudgets;
 use crate::embeddings::EmbeddingClient;
 use crate::executors::{
-    CallError, ExecutorFleet, OpenError, OpeningCommit, RunCaller, WorkspaceCalls, parse_commit_id,
+    CallError, ExecutorFleet, MirrorWait, OpenError, OpeningCommit, RunCaller, WorkspaceCalls,
+    parse_commit_id,
 };
 use crate::live_output;
 use crate::mcp_calls::McpCaller;
@@ -301,9 +302,9 @@ impl RunDriver {
         request: &JobRequest,
         id: CallId,
     ) -> Result<StepOutcome, TicketError> {
-        let (mut shown, mut known, mut since) = (None, None, Instant::now());
+        let (mut shown, mut wait) = (None, MirrorWait::start());
         loop {
-            let base = OpeningCommit::of_request(request, since.elapsed());
+            let base = OpeningCommit::of_request(request, wait.idle());
             let percent = match self.slots.open(caller, request, base, None).await {
                 Ok(workspace) => {
                     return Ok(StepOutcome::from(Fact::WorkspaceOpened {
@@ -315,11 +316,9 @@ impl RunDriver {
                 Err(OpenError::NotReady { percent }) => percent,
                 Err(error) => return outcome_of_open_error(id, error),
             };
+            wait.note(percent);
             // Only progress restarts the limit: a large clone may take long, a stuck one must not.
-            if percent != known {
-                (known, since) = (percent, Instant::now());
-            }
-            if since.elapsed() > CLONE_LIMIT {
+            if wait.since_progress() > CLONE_LIMIT {
                 let problem = "the first clone of the repository makes no progress".to_owned();
                 return outcome_of_open_error(id, OpenError::Unavailable(problem));
             }

@@ -16,6 +16,6 @@ pub(crate) use connection::{CallError, ExecutorConnector, RunCaller};
 pub(crate) use directory::HeldWorkspace;
 pub(crate) use fleet::ExecutorFleet;
 pub use pool::inspect_pools;
-pub(crate) use pool::{OpenError, OpeningCommit, PlannerSnapshotRestore};
+pub(crate) use pool::{MirrorWait, OpenError, OpeningCommit, PlannerSnapshotRestore};
 pub(crate) use seeds::{CodeSeeds, SeedCandidate, SeedQuery};
 pub(crate) use workspaces::{WorkspaceCalls, parse_commit_id};

@@ -98,6 +98,49 @@ impl<'a> OpeningCommit<'a> {
     }
 }
 
+/// Wait of a new workspace until the mirrors of its repository are ready.
+pub(crate) struct MirrorWait {
+    /// Last progress of the first clone, in percent.
+    percent: Option<u8>,
+    progressed_at: Instant,
+    answered_at: Instant,
+    idle: Duration,
+}
+
+impl MirrorWait {
+    pub(crate) fn start() -> Self {
+        let now = Instant::now();
+        Self {
+            percent: None,
+            progressed_at: now,
+            answered_at: now,
+            idle: Duration::ZERO,
+        }
+    }
+
+    /// Notes that the mirrors are not ready, with the progress of a clone if one is known.
+    pub(crate) fn note(&mut self, percent: Option<u8>) {
+        let now = Instant::now();
+        match percent {
+            None => self.idle += now - self.answered_at,
+            Some(_) if percent != self.percent => (self.percent, self.progressed_at) = (percent, now),
+            Some(_) => {}
+        }
+        self.answered_at = now;
+    }
+
+    /// Returns the time since the last progress.
+    pub(crate) fn since_progress(&self) -> Duration {
+        self.progressed_at.elapsed()
+    }
+
+    /// Returns the time of all answers without progress. Fetches of a slow remote that show progress in between do not
+    /// restart it.
+    pub(crate) const fn idle(&self) -> Duration {
+        self.idle
+    }
+}
+
 /// Snapshot to restore, with its pack.
 pub(crate) struct PlannerSnapshotRestore {
     pub(crate) snapshot: WorkspaceSnapshot,

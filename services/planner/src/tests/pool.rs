@@ -11,7 +11,7 @@ use grant::GrantSigner;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::executors::{CallError, ExecutorFleet, OpeningCommit, RunCaller, SeedQuery};
+use crate::executors::{CallError, ExecutorFleet, MirrorWait, OpeningCommit, RunCaller, SeedQuery};
 use crate::run::tests::build_commit_id;
 
 /// Starts a client of executors at these addresses, until the guard is dropped.
@@ -123,6 +123,17 @@ async fn reported_base_is_requested_within_limit() {
         (spec.base_commit, spec.reported_base),
         ("c".repeat(40), String::new())
     );
+}
+
+#[tokio::test(start_paused = true)]
+async fn progress_between_answers_keeps_idle_wait() {
+    let (mut wait, step) = (MirrorWait::start(), Duration::from_secs(15));
+    // A slow fetch of the gate shows its progress, and the base lacks the commit also after it.
+    for percent in [Some(40), None, Some(80), None, Some(80)] {
+        tokio::time::advance(step).await;
+        wait.note(percent);
+    }
+    assert_eq!((wait.idle(), wait.since_progress()), (step * 2, step * 2));
 }
 
 #[tokio::test]
