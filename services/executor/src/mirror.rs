@@ -246,7 +246,7 @@ async fn require_reported_commit(
     };
     let (path, head) = (path.to_owned(), head.clone());
     let has_commit =
-        run_git_blocking(move || BareRepository::open(&path)?.is_known_descendant(&head, &reported));
+        run_blocking_task(move || BareRepository::open(&path)?.is_known_descendant(&head, &reported));
     if has_commit.await? {
         Ok(())
     } else {
