@@ -147,7 +147,10 @@ impl Workspace {
             return Ok(None);
         }
         let parents: Vec<CommitId> = match replaced {
-            Some(_) => last.parent_ids().map(commit_id).collect::<Result<_, _>>()?,
+            Some(_) => last
+                .parent_ids()
+                .map(convert_commit_id)
+                .collect::<Result<_, _>>()?,
             None if head == self.git.base => self.git.first_parents(),
             None => vec![head],
         };
@@ -273,7 +276,10 @@ pub(super) fn write_commit(
         .map(|parent| git.find_commit(Oid::from_str(parent.as_str())?))
         .collect::<Result<Vec<_>, _>>()?;
     let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    let id = git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?;
+    convert_commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?)
+}
+
+fn convert_commit_id(id: Oid) -> Result<CommitId, WorkspaceError> {
     id.to_string()
         .parse()
         .map_err(|_| WorkspaceError::Trouble("git gave a strange commit id".to_owned()))
