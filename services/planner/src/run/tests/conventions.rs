@@ -191,6 +191,48 @@ fn module_checks_run_for_touched_modules() {
 }
 
 #[test]
+fn checks_of_rules_beyond_limit_are_named() {
+    let given = ["pytest", "make lint", "make types"];
+    for (path, found, skipped) in [
+        ("README.md", &given[..], &given[2..]),
+        // The module of the change names it, too.
+        ("core/a.rs", &given[..], &given[..0]),
+        // The executor did not find any, so no limit is the reason.
+        ("README.md", &given[..0], &given[..0]),
+    ] {
+        let asked = build_changed_request(|asked| {
+            asked.rules.agent.checks = Some(given.map(str::to_owned).to_vec());
+            asked.rules.modules = vec![domain::ModuleRules {
+                name: "core".to_owned(),
+                paths: vec!["core".to_owned()],
+                checks: vec!["make types".to_owned()],
+                ..domain::ModuleRules::default()
+            }];
+        });
+        let mut play = Play::implement(asked, (0..2).flat_map(|_| build_work_replies()));
+        play.checks.change.changed = vec![ChangedFileSize {
+            path: path.to_owned(),
+            added: 1,
+            removed: 0,
+            role: FileRole::Product,
+        }];
+        play.until(|action| matches!(action, RunAction::FindChecks { .. }));
+        let candidate = |command: &&str| domain::check::CheckCandidate {
+            command: (*command).to_owned(),
+            directory: String::new(),
+            why: String::new(),
+            known_at_base: false,
+        };
+        play.append(Fact::ChecksFound {
+            candidates: found.iter().map(candidate).collect(),
+        });
+        assert_eq!(play.drive(), RunAction::Wait);
+        let proof = play.state.outputs().proof().unwrap();
+        assert_eq!(proof.skipped_checks, skipped, "{path}");
+    }
+}
+
+#[test]
 fn module_check_runs_beside_folder_check() {
     let asked = build_changed_request(|asked| {
         asked.rules.modules = vec![domain::ModuleRules {

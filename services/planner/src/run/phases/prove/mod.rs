@@ -219,7 +219,7 @@ fn changes_words_alone(state: &PlannerRunState) -> bool {
 struct SelectedChecks {
     /// Commands that run in the proof.
     wanted: Vec<CheckCandidate>,
-    /// Commands of modules and contract files that exceed the limits.
+    /// Commands of the rules that exceed the limits.
     skipped: Vec<String>,
 }
 
@@ -255,22 +255,28 @@ fn select_commands(
     found: &[CheckCandidate],
     change: Option<&ChangeReport>,
 ) -> SelectedChecks {
-    let general = || found.iter().take(MOST_COMMANDS).cloned();
-    let (Some(request), Some(change)) = (state.request(), change) else {
-        return SelectedChecks {
-            wanted: general().collect(),
-            ..SelectedChecks::default()
-        };
+    let mut selected = SelectedChecks {
+        wanted: found.iter().take(MOST_COMMANDS).cloned().collect(),
+        ..SelectedChecks::default()
+    };
+    let Some(request) = state.request() else {
+        return selected;
     };
     let rules = &request.rules.agent;
+    // Without an answer of the executor no command runs, and no limit is the reason.
+    if !found.is_empty() {
+        let named = rules.checks.iter().flatten();
+        selected.add(named.filter(|command| !command.trim().is_empty()), 0);
+    }
+    let Some(change) = change else {
+        return selected;
+    };
     let (of_modules, is_covered) = list_module_checks(request, change);
     // Commands that were only found are left out where the modules have checks for every changed file: they would run
     // the tests of all other modules, too.
-    let is_left_out = is_covered && rules.checks.is_none();
-    let mut selected = SelectedChecks {
-        wanted: general().filter(|_| !is_left_out).collect(),
-        ..SelectedChecks::default()
-    };
+    if is_covered && rules.checks.is_none() {
+        selected.wanted.clear();
+    }
     selected.add(of_modules.into_iter(), MOST_MODULE_COMMANDS);
     if change.changed.iter().any(|file| rules.is_contract(&file.path)) {
         selected.add(rules.e2e_checks.iter(), MOST_COMMANDS);
