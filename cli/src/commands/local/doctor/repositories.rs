@@ -1,5 +1,5 @@
-//! Checks of the repositories in the rules: visibility to both GitHub accounts, and the projects that triages fill.
-//! Checks of the local folders in the settings.
+//! Checks of the repositories in the rules: visibility to both GitHub accounts, the projects that triages fill, and the
+//! local folders in the settings.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
