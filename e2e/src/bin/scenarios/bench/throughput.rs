@@ -185,7 +185,7 @@ async fn measure_full_journals(journals: &[Vec<JournalEntry>]) -> anyhow::Result
     };
     let queue = Queue::connect(&settings, "bench").await?;
     queue.ensure_topology().await?;
-    stream::iter(journals.iter().cycle().zip(0..STORED_RUNS))
+    stream::iter(journals.iter().cycle().zip(1..=STORED_RUNS))
         .map(|(journal, number)| append_copy(&queue, journal, number))
         .buffer_unordered(AT_ONCE)
         .try_collect::<Vec<()>>()
