@@ -2,7 +2,7 @@
 
 mod reply;
 
-use domain::{ReplyBlock, ToolResult, ToolStatus};
+use domain::{ReplyBlock, ToolResult, ToolSpec, ToolStatus};
 use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use secrecy::ExposeSecret as _;
 use serde_json::{Map, Value, json};
@@ -106,11 +106,7 @@ pub(super) fn check_thinking(settings: &ModelSettings) -> Result<(), SettingProb
 pub(super) fn build_request(ask: &ModelRequest<'_>, keeps_long: bool) -> Map<String, Value> {
     let (settings, transcript) = (ask.settings, ask.transcript);
     let long = settings.long_cache.unwrap_or(keeps_long);
-    let mut tools: Vec<Value> = transcript
-        .tools
-        .iter()
-        .map(|tool| json!({ "name": tool.name, "description": tool.description, "input_schema": tool.input_schema }))
-        .collect();
+    let mut tools: Vec<Value> = transcript.tools.iter().map(build_tool).collect();
     let mut system: Vec<Value> = transcript
         .system
         .iter()
@@ -141,6 +137,15 @@ pub(super) fn build_request(ask: &ModelRequest<'_>, keeps_long: bool) -> Map<Str
     }
     put("messages", Value::Array(messages));
     body
+}
+
+// `json!` copies a value once more than a move does, and schemas are most of a first request.
+fn build_tool(tool: &ToolSpec) -> Value {
+    Value::from_iter([
+        ("name", json!(tool.name)),
+        ("description", json!(tool.description)),
+        ("input_schema", tool.input_schema.clone()),
+    ])
 }
 
 /// Marks the part that tickets share: the first block of the system prompt, whose cache entry includes the
@@ -241,7 +246,10 @@ fn build_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
             .and_then(|last| last["content"].as_array_mut());
         match joined {
             Some(content) => content.append(&mut blocks),
-            None => wire.push(json!({ "role": role, "content": blocks })),
+            None => wire.push(Value::from_iter([
+                ("role", json!(role)),
+                ("content", Value::Array(blocks)),
+            ])),
         }
     }
     wire
@@ -283,7 +291,12 @@ fn build_block(ask: &ModelRequest<'_>, block: &ReplyBlock, id: &str) -> Option<V
             } else {
                 json!({ "invalid": call.input })
             };
-            Some(json!({ "type": "tool_use", "id": id, "name": wire_name(&call.name), "input": input }))
+            Some(Value::from_iter([
+                ("type", json!("tool_use")),
+                ("id", json!(id)),
+                ("name", json!(wire_name(&call.name))),
+                ("input", input),
+            ]))
         }
         ReplyBlock::Opaque {
             dialect,

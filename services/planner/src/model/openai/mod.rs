@@ -165,9 +165,12 @@ pub(super) fn join_system(transcript: &ModelTranscript) -> Option<String> {
 }
 
 fn build_tool(tool: &ToolSpec) -> Value {
-    let function =
-        json!({ "name": tool.name, "description": tool.description, "parameters": tool.input_schema });
-    json!({ "type": "function", "function": function })
+    let function = Value::from_iter([
+        ("name", json!(tool.name)),
+        ("description", json!(tool.description)),
+        ("parameters", tool.input_schema.clone()),
+    ]);
+    Value::from_iter([("type", json!("function")), ("function", function)])
 }
 
 fn build_chat_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
@@ -180,7 +183,8 @@ fn build_chat_messages(ask: &ModelRequest<'_>) -> Vec<Value> {
         match message {
             TranscriptMessage::User(text) => wire.push(json!({ "role": "user", "content": text })),
             TranscriptMessage::Parts(parts) => {
-                wire.push(json!({ "role": "user", "content": build_parts(&ask.shown_parts(parts)) }));
+                let content = build_parts(&ask.shown_parts(parts));
+                wire.push(Value::from_iter([("role", json!("user")), ("content", content)]));
             }
             TranscriptMessage::Assistant(blocks) => {
                 replies += 1;

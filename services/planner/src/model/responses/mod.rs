@@ -106,13 +106,13 @@ fn has_reasoning(model: &str) -> bool {
 
 /// Without `strict: false` the service closes the schema and requires every field of it.
 fn build_tool(tool: &ToolSpec) -> Value {
-    json!({
-        "type": "function",
-        "name": tool.name,
-        "description": tool.description,
-        "parameters": tool.input_schema,
-        "strict": false,
-    })
+    Value::from_iter([
+        ("type", json!("function")),
+        ("name", json!(tool.name)),
+        ("description", json!(tool.description)),
+        ("parameters", tool.input_schema.clone()),
+        ("strict", json!(false)),
+    ])
 }
 
 fn build_input(ask: &ModelRequest<'_>) -> Vec<Value> {
