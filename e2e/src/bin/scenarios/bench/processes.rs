@@ -92,9 +92,12 @@ impl ServiceProcesses {
     pub(crate) async fn idle_memory(&self) -> anyhow::Result<()> {
         tokio::time::sleep(REST).await;
         for (name, pid) in self.services.iter().chain(&self.servers) {
-            let memory = read_proportional_memory(*pid)
-                .with_context(|| format!("the memory of {name} cannot be read"))?;
-            print_figure(&format!("idle_memory_{}", name.replace('-', "_")), memory, "MiB");
+            let name = name.replace('-', "_");
+            for (figure, part) in [("idle_memory", "Pss:"), ("idle_anonymous_memory", "Pss_Anon:")] {
+                let memory = read_memory(*pid, part)
+                    .with_context(|| format!("the memory of {name} cannot be read"))?;
+                print_figure(&format!("{figure}_{name}"), memory, "MiB");
+            }
         }
         Ok(())
     }
@@ -257,8 +260,13 @@ fn terminate(pid: u32) {
 
 /// Returns the proportional set size in MiB. PSS divides shared pages among their users, so sums are correct.
 fn read_proportional_memory(pid: u32) -> Option<f64> {
+    read_memory(pid, "Pss:")
+}
+
+/// Returns a line of the kernel's sums over the mappings of a process, in MiB.
+fn read_memory(pid: u32, part: &str) -> Option<f64> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).ok()?;
-    let line = text.lines().find(|line| line.starts_with("Pss:"))?;
+    let line = text.lines().find(|line| line.starts_with(part))?;
     let kib: f64 = line.split_whitespace().nth(1)?.parse().ok()?;
     Some(kib / 1024.0)
 }
