@@ -118,6 +118,8 @@ impl TrackedPullRequest {
         if self.head.as_ref() != Some(head) {
             self.head = Some(head.clone());
             (self.since, self.due, self.wait) = (now, now, self.first_wait);
+            // The last read was about the former head.
+            self.read_at = None;
         }
     }
 
@@ -324,6 +326,25 @@ mod tests {
         tracked.shows(build_head_state(2), minute(75), minute(65));
         assert_eq!(tracked.due(), minute(65));
         assert_eq!(tracked.listed_head(minute(66)), Some(listed(minute(65), true)));
+    }
+
+    #[test]
+    fn listed_new_head_waits_for_own_read() {
+        let start = Instant::now();
+        let minute = |minutes: u64| start + Duration::from_secs(60 * minutes);
+        let former = "b".repeat(40).parse().unwrap();
+        let mut tracked = TrackedPullRequest::new(Some(former), FIRST_WAIT, start);
+        // The listing of heads shows a push before the listing of pull requests does.
+        let pushed = build_head_state(1);
+        tracked.shows(pushed.clone(), minute(10), minute(1));
+        tracked.looked(false, minute(2));
+        tracked.was_read(minute(2));
+        tracked.has_head(&pushed.head, minute(3));
+        // No read of the new head succeeds until the next listing.
+        tracked.looked(false, minute(4));
+        let due = tracked.due();
+        tracked.shows(pushed, minute(15), minute(5));
+        assert_eq!(tracked.due(), due, "its checks were never read");
     }
 
     #[test]
