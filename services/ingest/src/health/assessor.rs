@@ -1,9 +1,10 @@
 //! Assessment of one pull request of ours: reads its snapshot, decides, takes the step, and stores the result.
 
 use domain::{
-    BaseUpdateRule, ChecksOutcome, CiRequired, HealthCause, HealthRecord, HealthRules, HealthState,
-    HealthStep, MergeState, PullRequestEvent, PullRequestRecord, PullRequestSnapshot, PullRequestStatus,
-    RepositoryName, RepositoryRules, StepResult, TicketKey, Timestamp, TriggerChannel, TriggerReason, assess,
+    Assessment, BaseUpdateRule, ChecksOutcome, CiRequired, HealthCause, HealthRecord, HealthRules,
+    HealthState, HealthStep, MergeState, PullRequestEvent, PullRequestRecord, PullRequestSnapshot,
+    PullRequestStatus, RepositoryName, RepositoryRules, StepResult, TicketKey, Timestamp, TriggerChannel,
+    TriggerReason, assess,
 };
 use github::SnapshotScope;
 
@@ -108,15 +109,10 @@ pub(crate) async fn assess_record(
         None => None,
     };
     let is_computing = snapshot.merge == MergeState::Unknown;
-    let has_waiting_step = assessment.step.is_some() && step.is_none();
-    let again_at = match &assessment.state {
-        _ if is_computing || has_waiting_step => Some(now),
-        HealthState::Waiting { until, .. } => Some(*until),
-        HealthState::Blocked { .. }
-        | HealthState::Queued { .. }
-        | HealthState::Merged
-        | HealthState::Closed
-        | HealthState::Ready => None,
+    let again_at = if is_computing {
+        Some(now)
+    } else {
+        find_next_time(&assessment, now)
     };
     // A step that was not appended, for example for a skip label, is decided again at the next assessment.
     let result = match &step {
@@ -138,6 +134,22 @@ pub(crate) async fn assess_record(
         is_computing,
         again_at,
     })
+}
+
+/// Time from which another assessment may decide otherwise although nothing changes outside.
+fn find_next_time(assessment: &Assessment, now: Timestamp) -> Option<Timestamp> {
+    // The next assessment begins the wait for a requested step. What stands against a refused one, such as a run on the
+    // same head, may end without a trace outside. Reminders have a schedule of their own.
+    let is_followed = |step: &HealthStep| *step != HealthStep::Remind;
+    match &assessment.state {
+        _ if assessment.step.as_ref().is_some_and(is_followed) => Some(now),
+        HealthState::Waiting { until, .. } => Some(*until),
+        HealthState::Blocked { .. }
+        | HealthState::Queued { .. }
+        | HealthState::Merged
+        | HealthState::Closed
+        | HealthState::Ready => None,
+    }
 }
 
 const fn find_since(state: &HealthState, now: Timestamp) -> Timestamp {
@@ -247,7 +259,9 @@ fn judge_reason(reason: &TriggerReason) -> StepResult {
 mod tests {
     use std::time::Duration;
 
-    use domain::{ChecksConclusion, ChecksSummary, ConflictEnd, ConflictedBase, PullRequestRef, RepairEnd};
+    use domain::{
+        ChecksConclusion, ChecksSummary, ConflictEnd, ConflictedBase, HealthActor, PullRequestRef, RepairEnd,
+    };
 
     use super::*;
 
@@ -280,6 +294,37 @@ mod tests {
             judge_reason(&TriggerReason::RetryRequested),
             StepResult::Requested
         );
+    }
+
+    #[test]
+    fn assessment_with_step_is_followed_by_another() {
+        let at = Timestamp::from_unix_ms;
+        let (now, until) = (at(5_000), at(9_000));
+        let blocked = || HealthState::Blocked {
+            cause: HealthCause::Conflict,
+            since: at(1_000),
+            who: HealthActor::Journeyman,
+        };
+        let waiting = HealthState::Waiting {
+            cause: HealthCause::PendingChecks,
+            since: at(1_000),
+            until,
+        };
+        for (state, step, expected) in [
+            (blocked(), Some(HealthStep::ResolveConflict), Some(now)),
+            (
+                blocked(),
+                Some(HealthStep::Notify(HealthCause::Conflict)),
+                Some(now),
+            ),
+            (blocked(), Some(HealthStep::Remind), None),
+            (blocked(), None, None),
+            (waiting, None, Some(until)),
+            (HealthState::Ready, None, None),
+        ] {
+            let assessment = Assessment { state, step };
+            assert_eq!(find_next_time(&assessment, now), expected, "{assessment:?}");
+        }
     }
 
     #[test]
