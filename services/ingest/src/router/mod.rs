@@ -169,9 +169,8 @@ impl EventRouter {
         source: TriggerChannel,
     ) -> Result<EventOutcome, EventFailure> {
         let judged = match self.judge(event, source).await {
-            Err(EventFailure::Transferred(moved)) => return self.end_transferred(moved, source).await,
-            Err(EventFailure::Deleted(ticket)) => {
-                return self.end_departed(*ticket, TicketDeparture::Deleted, source).await;
+            Err(failure @ (EventFailure::Transferred(_) | EventFailure::Deleted(_))) => {
+                return self.end_absent(failure, source).await;
             }
             judged => judged?,
         };
@@ -185,6 +184,29 @@ impl EventRouter {
             }
             EventDecision::Outcome(outcome) => Ok(outcome),
         }
+    }
+
+    /// Ends the work on an issue or pull request that an event found at another place or deleted.
+    ///
+    /// # Errors
+    /// The failure itself for a call of the API, whose request has no effect.
+    async fn end_absent(
+        &self,
+        failure: EventFailure,
+        source: TriggerChannel,
+    ) -> Result<EventOutcome, EventFailure> {
+        let end = match failure.clone() {
+            EventFailure::Transferred(moved) => self.end_transferred(moved, source).await?,
+            EventFailure::Deleted(ticket) => {
+                self.end_departed(*ticket, TicketDeparture::Deleted, source)
+                    .await?
+            }
+            other => return Err(other),
+        };
+        if source == TriggerChannel::Api {
+            return Err(failure);
+        }
+        Ok(end)
     }
 
     /// Ends our open pull request that GitHub moved to another place, or the work on a ticket that moved, once. Nothing

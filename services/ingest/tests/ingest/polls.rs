@@ -3,14 +3,15 @@
 use std::time::Duration;
 
 use domain::{
-    Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason, TicketDeparture,
-    TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason, WaitCondition,
+    Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason, StopReason,
+    TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason, WaitCondition,
 };
 use queue::KeyValueBucket;
+use reqwest::StatusCode;
 use serde_json::json;
 use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
 
-use crate::harness::{Harness, SHA, VIEWER, build_branch_record, next_millisecond};
+use crate::harness::{Harness, OPERATOR, SHA, VIEWER, build_branch_record, next_millisecond};
 
 const READY: &str = "Ready for Agent";
 const NEVER: u64 = 3_600;
@@ -575,6 +576,38 @@ async fn issue_that_left_ends_its_work_once() {
     assert!(triggers(present).await.is_empty());
     let (_, letters) = h.get("/v1/dead", VIEWER).await;
     assert_eq!(letters, json!([]));
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn call_about_departed_issue_is_refused() {
+    let forge = start_forge().await;
+    let opened = forge.open_issue_as("acme/shop", "mia", "Cart", "");
+    let number = opened.expect("issue");
+    forge.delete_issue("acme/shop", number, "mia").expect("issue");
+    let h = start_polling(&forge, "ci: {required: auto}\n").await;
+    let key = format!("github:acme/shop#{number}");
+    let ticket: TicketKey = key.parse().expect("ticket");
+    let run = RunId::new(ticket.clone(), 5);
+    let mut row = TicketRow {
+        cursor: 5,
+        ..TicketRow::default()
+    };
+    let pending = PendingRun::new(run.clone(), Job::Implement, Lane::Talk);
+    row.open(pending, Timestamp::default());
+    row.finish(&run, StopReason::TurnLimit { turns: 50 }, Timestamp::default());
+    let rows = h.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    rows.put(&key, &row, None).await.expect("row");
+    let path = format!("/v1/tickets/github%3Aacme%2Fshop%23{number}/retry");
+    // The first call finds the departure, and the second one knows it.
+    for _ in 0..2 {
+        let (status, answer) = h.post(&path, OPERATOR, &json!({}), None).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{answer}");
+        let found = h.queue.triggers().read_after(&ticket, 0).await;
+        let found = found.expect("triggers").into_iter();
+        let reasons: Vec<TriggerReason> = found.map(|(_, trigger)| trigger.reason).collect();
+        assert_eq!(reasons, [TriggerReason::TicketLeft(TicketDeparture::Deleted)]);
+    }
     h.stop().await;
 }
 
