@@ -43,19 +43,20 @@ struct WatchedIssue {
 }
 
 impl DepartureSchedule {
-    /// Runs one round with the open pull requests of ours. Returns the number of departures whose webhook was missed. A
-    /// failed issue does not block the others; a rate limit ends the round.
+    /// Runs one round with the open pull requests of ours, if they are known. Returns the number of departures whose webhook
+    /// was missed. A failed issue does not block the others; a rate limit ends the round.
     pub(crate) async fn poll(
         &mut self,
         router: &EventRouter,
-        open: &[(PullRequestPlace, Option<Timestamp>)],
+        open: Option<&[(PullRequestPlace, Option<Timestamp>)]>,
     ) -> u64 {
         if let Err(error) = self.read_rows(router).await {
             tracing::warn!(error = %format_error_chain(&error), "the rows of tickets could not be read");
         }
-        let open: BTreeSet<&PullRequestPlace> = open.iter().map(|(place, _)| place).collect();
+        let open: Option<BTreeSet<&PullRequestPlace>> =
+            open.map(|open| open.iter().map(|(place, _)| place).collect());
         let mut recovered = 0;
-        for ticket in self.list_due(&open) {
+        for ticket in self.list_due(open.as_ref()) {
             match Box::pin(self.check_issue(router, &ticket)).await {
                 Ok(outcome) => recovered += count_new_triggers(outcome.as_slice()),
                 Err(failure) => {
@@ -103,16 +104,22 @@ impl DepartureSchedule {
     }
 
     /// Issues to read in this round, beginning after the last one of the previous round.
-    fn list_due(&mut self, open: &BTreeSet<&PullRequestPlace>) -> Vec<TicketKey> {
-        self.watched.retain(|_, watched| {
-            let is_open = |place: &PullRequestPlace| open.contains(place);
-            let has_work = watched.has_run || watched.pull_requests.iter().any(is_open);
-            // The list of open pull requests is of the previous round, so a new one may be missing once.
-            let is_kept = has_work || !watched.is_idle;
-            watched.is_idle = !has_work;
-            is_kept
-        });
-        let working = || self.watched.iter().filter(|(_, watched)| !watched.is_idle);
+    fn list_due(&mut self, open: Option<&BTreeSet<&PullRequestPlace>>) -> Vec<TicketKey> {
+        let has_work = |watched: &WatchedIssue| {
+            let is_open = |place: &PullRequestPlace| open.is_some_and(|open| open.contains(place));
+            watched.has_run || watched.pull_requests.iter().any(is_open)
+        };
+        // As long as the open pull requests are unknown, no issue is forgotten.
+        if open.is_some() {
+            self.watched.retain(|_, watched| {
+                let has_work = has_work(watched);
+                // The list of open pull requests is of the previous round, so a new one may be missing once.
+                let is_kept = has_work || !watched.is_idle;
+                watched.is_idle = !has_work;
+                is_kept
+            });
+        }
+        let working = || self.watched.iter().filter(|(_, watched)| has_work(watched));
         let is_later = |ticket: &TicketKey| self.last.as_ref().is_none_or(|last| ticket > last);
         let later = working().filter(|(ticket, _)| is_later(ticket));
         let earlier = working().filter(|(ticket, _)| !is_later(ticket));
@@ -226,7 +233,8 @@ mod tests {
         ] {
             let mut schedule = DepartureSchedule::default();
             schedule.note_row(&row);
-            assert_eq!(schedule.list_due(&open).len(), usize::from(is_read), "{row:?}");
+            let due = schedule.list_due(Some(&open)).len();
+            assert_eq!(due, usize::from(is_read), "{row:?}");
         }
     }
 
@@ -236,15 +244,28 @@ mod tests {
         let place = build_place();
         let row = build_row(build_ticket(1), false, true);
         schedule.note_row(&row);
-        assert!(schedule.list_due(&BTreeSet::new()).is_empty());
+        assert!(schedule.list_due(Some(&BTreeSet::new())).is_empty());
         // The pull request was new in the round before.
-        assert_eq!(schedule.list_due(&BTreeSet::from([&place])).len(), 1);
+        assert_eq!(schedule.list_due(Some(&BTreeSet::from([&place]))).len(), 1);
         for _ in 0..2 {
-            assert!(schedule.list_due(&BTreeSet::new()).is_empty());
+            assert!(schedule.list_due(Some(&BTreeSet::new())).is_empty());
         }
         assert!(schedule.watched.is_empty());
         schedule.note_row(&row);
-        assert_eq!(schedule.list_due(&BTreeSet::from([&place])).len(), 1);
+        assert_eq!(schedule.list_due(Some(&BTreeSet::from([&place]))).len(), 1);
+    }
+
+    #[test]
+    fn unknown_pull_requests_end_no_reads() {
+        let mut schedule = DepartureSchedule::default();
+        let place = build_place();
+        schedule.note_row(&build_row(build_ticket(1), false, true));
+        schedule.note_row(&build_row(build_ticket(2), true, false));
+        for _ in 0..3 {
+            assert_eq!(schedule.list_due(None), [build_ticket(2)]);
+        }
+        let open = BTreeSet::from([&place]);
+        assert_eq!(schedule.list_due(Some(&open)).len(), 2);
     }
 
     #[test]
@@ -256,7 +277,7 @@ mod tests {
         }
         let mut read = BTreeSet::new();
         for _ in 0..2 {
-            let due = schedule.list_due(&BTreeSet::new());
+            let due = schedule.list_due(Some(&BTreeSet::new()));
             assert_eq!(due.len(), AT_ONCE);
             read.extend(due);
         }

@@ -144,8 +144,8 @@ impl TrackerPoller {
         if self.context.is_dry_run() {
             return;
         }
-        let open = self.pull_requests.open();
-        let polled = self.departures.poll(&self.context.router, &open);
+        let open = self.pull_requests.known_open();
+        let polled = self.departures.poll(&self.context.router, open.as_deref());
         let recovered = Box::pin(polled).await;
         self.add(recovered, "github");
     }

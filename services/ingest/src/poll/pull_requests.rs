@@ -42,6 +42,8 @@ pub(crate) struct OpenPullRequests {
     open: BTreeMap<PullRequestPlace, TrackedPullRequest>,
     /// Revision up to which the index is read; absent before the first read.
     read_to: Option<TableRevision>,
+    /// True when the last read of the index succeeded.
+    is_index_read: bool,
     tags: BTreeMap<RepositoryName, ETag>,
     /// Time between two rounds.
     interval: Duration,
@@ -63,6 +65,7 @@ impl OpenPullRequests {
         Self {
             open: BTreeMap::new(),
             read_to: None,
+            is_index_read: false,
             tags: BTreeMap::new(),
             interval,
             settle,
@@ -72,6 +75,11 @@ impl OpenPullRequests {
             recorded: BTreeSet::new(),
             rests_until: None,
         }
+    }
+
+    /// Open pull requests like [`Self::open`]; `None` when the index could not be read.
+    pub(crate) fn known_open(&self) -> Option<Vec<(PullRequestPlace, Option<Timestamp>)>> {
+        self.is_index_read.then(|| self.open())
     }
 
     /// Open pull requests, each with the last change that was seen.
@@ -106,12 +114,14 @@ impl OpenPullRequests {
     /// Runs one round. Returns the number of events whose webhook was missed. A failure of one pull request or
     /// repository does not block the others; a rate limit of GitHub ends the round.
     pub(crate) async fn poll(&mut self, context: &mut PollContext) -> u64 {
+        // An unreadable index only hides new pull requests. The known ones are polled all the same.
+        let read = self.read_index(&context.router).await;
+        self.is_index_read = read.is_ok();
+        if let Err(error) = read {
+            tracing::warn!(error = %format_error_chain(&error), "the index of pull requests could not be read");
+        }
         if self.rests_until.is_some_and(|end| Instant::now() < end) {
             return 0;
-        }
-        // An unreadable index only hides new pull requests. The known ones are polled all the same.
-        if let Err(error) = self.read_index(&context.router).await {
-            tracing::warn!(error = %format_error_chain(&error), "the index of pull requests could not be read");
         }
         // A pull request of ours is polled even after the rules of its repository were removed.
         let ours = self.open.keys().map(|(repository, _)| repository.clone());
