@@ -40,6 +40,8 @@ struct WatchedIssue {
     /// True when the previous round found neither a run nor an open pull request.
     is_idle: bool,
     etag: Option<ETag>,
+    /// True when the last read did not find the issue.
+    is_missing: bool,
 }
 
 impl DepartureSchedule {
@@ -93,12 +95,14 @@ impl DepartureSchedule {
         }
         let place_of = |opened: &PullRequestRef| (opened.repository.clone(), opened.number);
         let pull_requests = row.pull_requests.iter().map(place_of).collect();
-        let etag = self.watched.remove(ticket).and_then(|known| known.etag);
+        let known = self.watched.remove(ticket);
+        let is_missing = known.as_ref().is_some_and(|known| known.is_missing);
         let watched = WatchedIssue {
             has_run,
             pull_requests,
             is_idle: false,
-            etag,
+            etag: known.and_then(|known| known.etag),
+            is_missing,
         };
         self.watched.insert(ticket.clone(), watched);
     }
@@ -146,7 +150,7 @@ impl DepartureSchedule {
             .await;
         let departure = match read {
             Ok(etag) => {
-                watched.etag = etag;
+                (watched.etag, watched.is_missing) = (etag, false);
                 return Ok(None);
             }
             Err(ReadError::Transferred(moved)) => TicketDeparture::Transferred { to: Some(moved.to) },
@@ -155,6 +159,10 @@ impl DepartureSchedule {
                 // GitHub answers 404 when the account does not see the new place, and also when it does not see the
                 // repository of the ticket any more. The listing tells them apart.
                 router.outside.changed_issues(repository, None).await?;
+                // The end of the work is final, so a passing failure of GitHub must not cause it.
+                if !std::mem::replace(&mut watched.is_missing, true) {
+                    return Ok(None);
+                }
                 TicketDeparture::Transferred { to: None }
             }
             Err(error) => return Err(error.into()),

@@ -560,6 +560,10 @@ async fn issue_that_left_ends_its_work_once() {
             .expect("trigger");
         assert_eq!(found, [TriggerReason::TicketLeft(departure.clone())]);
     }
+    let hidden_path = format!("/issues/{hidden}");
+    let requests = forge.requests().into_iter();
+    let missed = requests.filter(|request| request.path.ends_with(&hidden_path) && request.status == 404);
+    assert_eq!(missed.count(), 2, "the second read confirms the first one");
     // Further rounds read the issue that is still there, and find each departure once.
     let path = format!("/issues/{present}");
     let reads = || {
