@@ -94,10 +94,9 @@ impl EventKind for TicketDepartureEvent {
         if row.cursor == 0 && !facts.progress(&self.ticket)?.is_behind {
             return Ok(EventVerdict::nothing("no ticket of ours"));
         }
-        let clean = |text: &str, most: usize| text_pin::truncate_text(&text_pin::sanitize_text(text), most);
         let departure = match &self.departure {
             TicketDeparture::Transferred { to } => TicketDeparture::Transferred {
-                to: to.as_deref().map(|to| clean(to, PLACE_CHARS)),
+                to: to.as_deref().map(|to| text_pin::clean_text(to, PLACE_CHARS)),
             },
             TicketDeparture::Deleted => TicketDeparture::Deleted,
         };
@@ -105,7 +104,7 @@ impl EventKind for TicketDepartureEvent {
             ticket: self.ticket.clone(),
             key,
             at: facts.now,
-            actor: self.by.as_deref().map(|by| clean(by, NAME_CHARS)),
+            actor: self.by.as_deref().map(|by| text_pin::clean_text(by, NAME_CHARS)),
             reason: TriggerReason::TicketLeft(departure),
         }))
     }

@@ -148,7 +148,7 @@ impl EventKind for PushEvent {
             reason: PullRequestEvent::PushedByOthers(PullRequestHead {
                 pull_request: ours.clone(),
                 head: self.head.clone(),
-                by: text_pin::truncate_text(&text_pin::sanitize_text(by), 100),
+                by: text_pin::clean_text(by, 100),
             })
             .into(),
         }))
