@@ -4,8 +4,8 @@
 use std::{collections::BTreeSet, path::Path};
 
 use domain::{
-    PullRequestEnd, PullRequestEvent, PullRequestRecord, PullRequestStatus, Timestamp, Trigger,
-    TriggerChannel, TriggerReason,
+    PullRequestEnd, PullRequestEvent, PullRequestRecord, PullRequestStatus, TicketDeparture, Timestamp,
+    Trigger, TriggerChannel, TriggerReason,
 };
 use github::{CheckConclusion, PullRequest, ReviewVerdict};
 use serde_json::{Value, json};
@@ -16,6 +16,8 @@ use super::{
     closed::CloseEvent,
     comment::CommentEvent,
     competing_close_tests, condition_match_tests,
+    departure::TicketDepartureEvent,
+    departure_tests,
     discussed::DiscussionEvent,
     discussion_tests,
     elsewhere::CompetingMergeEvent,
@@ -66,6 +68,7 @@ struct Pair {
 
 /// One row for each kind, by the name of its file.
 const KINDS: &[(&str, Doors)] = &[
+    ("departure", Doors::Both(pair_departures)),
     ("work", Doors::Both(pair_work_requests)),
     ("given", Doors::Both(pair_assignments)),
     ("text", Doors::Both(pair_text_edits)),
@@ -128,6 +131,19 @@ fn build_channel_pair(
         facts,
         differs: "",
     }
+}
+
+fn pair_departures() -> Vec<Pair> {
+    let payload = departure_tests::build_payload("deleted", &json!(null));
+    let ticket = departure_tests::build_ticket_key();
+    vec![Pair {
+        differs: UNNAMED,
+        ..build_channel_pair(
+            find_event("TicketDepartureEvent", parse_github_events("issues", &payload)),
+            TicketDepartureEvent::found(ticket, TicketDeparture::Deleted),
+            departure_tests::build_worked_facts(),
+        )
+    }]
 }
 
 fn pair_work_requests() -> Vec<Pair> {

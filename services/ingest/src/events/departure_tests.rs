@@ -15,7 +15,7 @@ use crate::facts::{DecisionFacts, RunProgress};
 
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  labels: [ready]\n";
 
-fn build_ticket_key() -> TicketKey {
+pub(super) fn build_ticket_key() -> TicketKey {
     TicketKey::GitHub {
         repository: build_repository_name(),
         number: 7,
@@ -37,7 +37,7 @@ fn build_row_facts(row: TicketRow, progress: RunProgress) -> DecisionFacts {
 }
 
 /// Facts about a ticket whose work a planner has handled.
-fn build_worked_facts() -> DecisionFacts {
+pub(super) fn build_worked_facts() -> DecisionFacts {
     let row = TicketRow {
         cursor: 5,
         ..TicketRow::default()
@@ -45,7 +45,7 @@ fn build_worked_facts() -> DecisionFacts {
     build_row_facts(row, RunProgress::default())
 }
 
-fn build_payload(action: &str, changes: &Value) -> Value {
+pub(super) fn build_payload(action: &str, changes: &Value) -> Value {
     json!({"action": action, "issue": {"number": 7}, "changes": changes,
         "repository": {"full_name": "acme/shop"}, "sender": {"login": "rita"}})
 }
