@@ -110,7 +110,7 @@ impl fmt::Display for ServerRemains {
             pid,
             was_running,
         } = self;
-        let what = if was_running {
+        let what = if *was_running {
             "was still running and has been ended"
         } else {
             "ended with it"

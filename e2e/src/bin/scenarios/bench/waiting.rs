@@ -4,16 +4,20 @@
 use std::time::Duration;
 
 use anyhow::{Context as _, ensure};
-use domain::{Fact, JournalEntry, StopReason};
+use domain::{Fact, JournalEntry, RunId, StopReason};
 use e2e::TestWorld;
 use futures::TryStreamExt as _;
 use tokio::{
     sync::watch,
-    time::{Instant, timeout},
+    time::{Instant, sleep, timeout},
 };
+
+use crate::output::print_line;
 
 /// Time limit of a wait, far above the duration of any step here.
 const PATIENCE: Duration = Duration::from_secs(300);
+/// Pause after an answer that asks for another attempt.
+const PAUSE: Duration = Duration::from_secs(1);
 /// Time limit of a run, which may contain checks of a minute.
 const RUN_LIMIT: Duration = Duration::from_secs(1200);
 
@@ -45,11 +49,7 @@ pub(crate) async fn wait_for_end(
     wanted: fn(&StopReason) -> bool,
 ) -> anyhow::Result<Vec<JournalEntry>> {
     let run = world.run(key, 0).await?;
-    let follow = async {
-        let entries = world.client.runs().follow(&run).await?;
-        entries.try_collect::<Vec<JournalEntry>>().await
-    };
-    let journal = timeout(RUN_LIMIT, follow)
+    let journal = timeout(RUN_LIMIT, follow_journal(world, &run))
         .await
         .with_context(|| format!("{run} did not end"))??;
     let last = journal.last().context("an empty journal")?;
@@ -58,6 +58,23 @@ pub(crate) async fn wait_for_end(
     };
     ensure!(wanted(reason), "{run} ended with {reason:?}");
     Ok(journal)
+}
+
+/// Follows a run to its end. The bench saturates the machine on purpose, so the API may ask for another attempt.
+async fn follow_journal(world: &TestWorld, run: &RunId) -> Result<Vec<JournalEntry>, api::Error> {
+    loop {
+        let followed = async {
+            let entries = world.client.runs().follow(run).await?;
+            entries.try_collect().await
+        };
+        match followed.await {
+            Err(error) if matches!(&error, api::Error::Refused { status, .. } if status.as_u16() == 503) => {
+                print_line(&format!("# {run} is followed again: {error}"));
+                sleep(PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 /// True for the end of a run that changes nothing.
