@@ -1,7 +1,8 @@
 //! Renders prompts for the model.
 //!
 //! Each phase has a template with the blocks `product` (the same for every repository), `repository`,
-//! `task` (the first message) and `unfinished` (after a reply that ends too early). The files in `tools/`
+//! `task` (the first message) and `unfinished` (after a reply that ends too early). All of them extend the
+//! empty template `outline`, so that a block is rendered only where its text is used. The files in `tools/`
 //! describe the planner's tools by name.
 
 mod answers;
@@ -45,7 +46,8 @@ const PATH_CHARS: usize = 200;
 const DIFF_CHARS: usize = 72 * 1024;
 
 /// All templates: name and text.
-const TEMPLATES: [(&str, &str); 20] = [
+const TEMPLATES: [(&str, &str); 21] = [
+    ("outline", ""),
     ("work", include_str!("work.md")),
     ("triage", include_str!("triage.md")),
     ("intake", include_str!("intake.md")),
@@ -424,6 +426,15 @@ mod tests {
         let text = render_system_prompt(both);
         assert_eq!(text.matches("## Git LFS").count(), 1, "{text}");
         assert!(text.contains("gives to Git LFS: `large.psd`\n"), "{text}");
+    }
+
+    #[test]
+    fn phase_templates_render_no_block_themselves() {
+        for (name, text) in TEMPLATES.iter().filter(|(_, text)| text.contains("{% block ")) {
+            let template = ENVIRONMENT.get_template(name).unwrap();
+            // A rendered block would need the values, which are missing here.
+            assert_eq!(template.render(()).unwrap(), "", "{name}: {text}");
+        }
     }
 
     #[test]
