@@ -1,7 +1,7 @@
 //! Content of one model call, independent of the provider: its messages, the form of its reply, and the typed
 //! parsing of a reply in that form.
 
-use std::sync::Arc;
+use std::{io, sync::Arc};
 
 use domain::{ImageFormat, ModelReply, ObjectRef, ReplyBlock, ReplyStop, ToolResult, ToolSpec};
 use serde::{Serialize, de::DeserializeOwned};
@@ -33,11 +33,11 @@ impl ModelTranscript {
     /// Returns the approximate length in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let system = self.system.iter().map(String::len);
-        let tools = self.tools.iter().map(serialized_length);
+        let tools = self.tools.iter().map(measure_json);
         let messages = self.messages.iter().map(|message| match message {
             TranscriptMessage::User(words) => words.len(),
             TranscriptMessage::Parts(parts) => parts.iter().map(MessagePart::bytes).sum(),
-            TranscriptMessage::Assistant(blocks) => serialized_length(blocks),
+            TranscriptMessage::Assistant(blocks) => measure_json(blocks),
             TranscriptMessage::ToolResults(results) => {
                 results.iter().map(|(_, result)| result.content.len()).sum()
             }
@@ -46,8 +46,24 @@ impl ModelTranscript {
     }
 }
 
-fn serialized_length(part: &impl Serialize) -> usize {
-    serde_json::to_string(part).map_or(0, |text| text.len())
+/// Returns the length of a value as JSON in bytes.
+pub(crate) fn measure_json(value: &impl Serialize) -> usize {
+    let mut length = ByteCount(0);
+    serde_json::to_writer(&mut length, value).map_or(0, |()| length.0)
+}
+
+/// Writer that counts its bytes.
+struct ByteCount(usize);
+
+impl io::Write for ByteCount {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0 += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 /// Message of a conversation.
@@ -265,6 +281,18 @@ mod tests {
 
     fn parse_verdict(text: &str) -> Result<Verdict, String> {
         read_structured(&build_reply(ReplyStop::EndTurn, text))
+    }
+
+    #[test]
+    fn measured_length_equals_serialized_text() {
+        let values = [
+            json!(null),
+            json!("a \"quote\", a line\nbreak, ü and \u{1}"),
+            json!({ "type": "object", "properties": { "path": { "enum": ["a", 1, -2.5, true] } } }),
+        ];
+        for value in values {
+            assert_eq!(measure_json(&value), value.to_string().len(), "{value}");
+        }
     }
 
     #[test]

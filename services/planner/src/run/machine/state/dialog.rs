@@ -8,6 +8,7 @@ use domain::{
 
 use super::shortening::ShortenedContext;
 use super::{ApplyResult, require_legal};
+use crate::transcript::measure_json;
 
 // Bytes of ten tokens, an average of code and prose.
 const BYTES_OF_TEN: u64 = 32;
@@ -334,8 +335,8 @@ fn reply_tokens(turn: &DialogTurn) -> u64 {
     let blocks = turn.reply.iter().flat_map(|reply| &reply.blocks);
     let bytes = blocks.map(|block| match block {
         ReplyBlock::Text { text } => text.len(),
-        ReplyBlock::ToolCall(call) => call.name.len() + call.input.to_string().len(),
-        ReplyBlock::Opaque { value, .. } => value.to_string().len(),
+        ReplyBlock::ToolCall(call) => call.name.len() + measure_json(&call.input),
+        ReplyBlock::Opaque { value, .. } => measure_json(value),
     });
     estimate_tokens(bytes.sum())
 }
