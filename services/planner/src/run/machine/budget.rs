@@ -95,7 +95,7 @@ enum LimitScope {
 
 fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Item = LimitMeasure> {
     let budget = state.budget();
-    let limits = budget.limits().cloned().unwrap_or_default();
+    let limits = budget.limits();
     let ticket = budget.ticket_limits().unwrap_or_default();
     let spending = budget.spending();
     let SpendAmount { cost_micros, tokens } = spending.models.amount();
@@ -106,7 +106,8 @@ fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Ite
         }
         RunPhase::Review | RunPhase::Triage | RunPhase::PullRequest => 100,
     };
-    let minutes = limits.minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
+    let minutes = limits.and_then(|limits| limits.minutes);
+    let minutes = minutes.map(|minutes| minutes.saturating_mul(MINUTE_MS));
     let of_ticket = SpendAmount {
         cost_micros: ticket.spent_usd.micros().saturating_add(cost_micros),
         tokens: ticket.spent_tokens.saturating_add(tokens),
@@ -116,9 +117,14 @@ fn limit_measures(state: &PlannerRunState, phase: RunPhase) -> impl Iterator<Ite
             LimitScope::Run,
             BudgetUnit::Cost,
             cost_micros,
-            limits.cost_usd.map(Dollars::micros),
+            limits.and_then(|limits| limits.cost_usd).map(Dollars::micros),
         ),
-        (LimitScope::Run, BudgetUnit::Tokens, tokens, limits.tokens),
+        (
+            LimitScope::Run,
+            BudgetUnit::Tokens,
+            tokens,
+            limits.and_then(|limits| limits.tokens),
+        ),
         (LimitScope::Run, BudgetUnit::Minutes, spending.busy_ms, minutes),
         (
             LimitScope::Ticket,
