@@ -1,6 +1,6 @@
 //! Chains of models by role.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::Arc};
 
 use bootstrap::settings::Error;
 use domain::ModelRole;
@@ -35,7 +35,8 @@ fn role_settings(model: &ModelSettings, role: ModelRole) -> RoleSettings {
 #[derive(Clone, Debug)]
 pub(super) struct ChainEntry {
     pub(super) provider: String,
-    pub(super) settings: ModelSettings,
+    /// Shared, because each call copies its chain.
+    pub(super) settings: Arc<ModelSettings>,
 }
 
 /// Builds the chain of a role.
@@ -48,12 +49,15 @@ pub(super) fn build_chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<
     let provider = wanted.provider.as_deref().unwrap_or(MAIN);
     let mut first =
         chain_entry(model, provider, None).ok_or_else(|| missing_provider(&key("provider"), provider))?;
-    first.settings.name = wanted.name.unwrap_or(first.settings.name);
-    first.settings.max_output_tokens = wanted
-        .max_output_tokens
-        .unwrap_or(first.settings.max_output_tokens);
-    first.settings.thinking = wanted.thinking.or(first.settings.thinking);
-    first.settings.effort = wanted.effort.or(first.settings.effort);
+    let settings = Arc::make_mut(&mut first.settings);
+    if let Some(name) = wanted.name {
+        settings.name = name;
+    }
+    settings.max_output_tokens = wanted.max_output_tokens.unwrap_or(settings.max_output_tokens);
+    settings.thinking = wanted.thinking.or(settings.thinking);
+    if wanted.effort.is_some() {
+        settings.effort = wanted.effort;
+    }
     let (fallbacks, listed_at) = match &wanted.fallbacks {
         Some(fallbacks) => (fallbacks, key("fallbacks")),
         None => (&model.fallbacks, "model.fallbacks".to_owned()),
@@ -98,7 +102,7 @@ pub(super) fn find_chain_limit(model: &ModelSettings, chain: &[ChainEntry]) -> u
 pub(super) fn override_chain(model: &ModelSettings, chain: &[ChainEntry], wanted: &str) -> Vec<ChainEntry> {
     let first = resolve_entry(model, wanted).or_else(|| {
         let mut first = chain.first()?.clone();
-        first.settings.name = wanted.to_owned();
+        Arc::make_mut(&mut first.settings).name = wanted.to_owned();
         Some(first)
     });
     let is_first = |place: &&ChainEntry| {
@@ -127,7 +131,7 @@ fn chain_entry(model: &ModelSettings, provider: &str, name: Option<&str>) -> Opt
     settings.name = name.map_or(settings.name, str::to_owned);
     Some(ChainEntry {
         provider: provider.to_owned(),
-        settings,
+        settings: Arc::new(settings),
     })
 }
 
