@@ -85,6 +85,12 @@ impl BareRepository {
         if path.join("HEAD").exists() {
             // libgit2 reads a present configuration before it writes, so it must be ours by then.
             write_configuration(path)?;
+            match Self::open(path) {
+                // A process ended while it created the repository, so a part is missing.
+                Err(Error::Missing { .. }) => {}
+                // A second initialization would only write and replace the configuration again.
+                opened => return opened,
+            }
         }
         git2::Repository::init_opts(path, &options)?;
         write_configuration(path)?;

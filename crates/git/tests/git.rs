@@ -742,3 +742,30 @@ fn system_and_user_gitconfig_are_ignored() {
     let config = repository.objects().config().unwrap();
     assert!(config.get_string("user.name").is_err() && config.get_bool("core.bare").unwrap());
 }
+
+#[test]
+fn repeated_initialization_rewrites_no_configuration() {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("r");
+    git::BareRepository::init_bare(&path).unwrap();
+    let configuration = path.join("config");
+    let long_ago = std::time::UNIX_EPOCH + Duration::from_secs(1);
+    let file = std::fs::File::options().write(true).open(&configuration).unwrap();
+    file.set_modified(long_ago).unwrap();
+    git::BareRepository::init_bare(&path).unwrap();
+    let modified = std::fs::metadata(&configuration).unwrap().modified().unwrap();
+    assert_eq!(modified, long_ago);
+}
+
+#[test]
+fn initialization_completes_missing_folders() {
+    for missing in ["objects", "refs"] {
+        let folder = TempDir::new().unwrap();
+        git::BareRepository::init_bare(folder.path()).unwrap();
+        std::fs::remove_dir_all(folder.path().join(missing)).unwrap();
+        let repository = git::BareRepository::init_bare(folder.path()).unwrap();
+        let commit = create_commit(&repository, None, &[("a.txt", Some("one\n"))]);
+        repository.set_branch("main", &commit).unwrap();
+        assert_eq!(repository.branch_head("main").unwrap(), Some(commit), "{missing}");
+    }
+}
