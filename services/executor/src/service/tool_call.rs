@@ -129,10 +129,8 @@ pub(crate) async fn run_tool_call(run: ToolRun) {
     // Stored before it is sent, so that a caller that misses the response finds the result.
     run.recorder.finish(result.clone());
     send_result(&run.answers, result).await;
-    if tools::is_command(&run.request.name) {
-        // A command usually follows another one, so a launcher is prepared now.
-        run.used.open.prepare_launcher(&run.sandbox).await;
-    }
+    // A command usually follows another call, so a launcher is prepared now. A workspace without calls needs none.
+    run.used.open.prepare_launcher(&run.sandbox).await;
 }
 
 /// Returns the milliseconds since `started`.

@@ -140,9 +140,6 @@ pub(crate) async fn open_workspace(
     fill_files(&workspace, merged, restore).await?;
     let has_failed = setup.as_ref().is_some_and(|setup| setup.failed);
     let used = registry.add(workspace, index, slot, base_origin.filter(|_| !has_failed));
-    let (sandbox, open) = (registry.sandbox.clone(), Arc::clone(&used.open));
-    // In the background, so that the first command finds a launcher that is confined already.
-    drop(tokio::spawn(async move { open.prepare_launcher(&sandbox).await }));
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     build_open_response(registry, &used, spec.template_path, (false, setup)).await
 }

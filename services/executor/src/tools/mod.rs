@@ -222,11 +222,6 @@ pub(crate) fn find_tool(name: &str) -> Result<&'static ExecutorTool, String> {
         .ok_or_else(|| format!("There is no tool {name:?}. The tools are: {}.", names()))
 }
 
-/// Returns true when the tool of this name starts a command.
-pub(crate) fn is_command(name: &str) -> bool {
-    find_tool(name).is_ok_and(|tool| matches!(tool.run, ToolAction::Command))
-}
-
 /// Returns true for a tool that changes only files which it notes as written.
 pub(crate) fn has_noted_writes(tool: &ExecutorTool) -> bool {
     [

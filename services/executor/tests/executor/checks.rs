@@ -187,12 +187,13 @@ async fn check_and_workspace_stay_separate() {
     }
 }
 
-/// An opened workspace prepares the launcher for its first command in the background, while the check begins.
+/// The first tool call prepares the launcher for the next command in the background, while the check begins.
 #[tokio::test(flavor = "multi_thread")]
 async fn command_after_first_check_stays_in_workspace() {
     for (world, _runner) in start_level_worlds().await {
         for number in 1..=10 {
             let session = world.open(number).await;
+            session.ok("0", "list_directory", json!({})).await;
             let checked = session.check("k1", select_base_tree(), "true").await;
             assert_eq!(checked.exit_code, Some(0), "workspace {number}");
             session.shell("1", "echo x > made").await;

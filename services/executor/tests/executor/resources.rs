@@ -73,3 +73,20 @@ async fn thousand_commands_leak_no_resources() {
     .await;
     println!("| 34 a thousand commands: no descriptor, mount, process | any | held |");
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn launcher_starts_with_first_tool_call() {
+    let settings = "slots = 2\nindex = false\n";
+    let start = process::start_process("error", |_, lines, _| lines.push_str(settings));
+    let (world, process) = start.await;
+    world.open(1).await.close().await;
+    let session = world.open(2).await;
+    wait_until_holds("no launcher waits", || count_children(&process) == 0).await;
+    session.ok("0", "list_directory", json!({})).await;
+    wait_until_holds("one launcher waits", || count_children(&process) == 1).await;
+    session.close().await;
+    wait_until_holds("the launcher goes with its workspace", || {
+        count_children(&process) == 0
+    })
+    .await;
+}
