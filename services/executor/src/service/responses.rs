@@ -1,13 +1,15 @@
 //! Common parts of responses: tools, sandbox level, and errors as gRPC status.
 
+use std::sync::LazyLock;
+
 use domain::SandboxLevel;
 use proto::executor as wire;
 use tonic::Status;
 
 use crate::{tools, workspace::WorkspaceError};
 
-/// Tools in the form of the gRPC contract.
-pub(crate) fn list_tool_specs() -> Vec<wire::ToolSpec> {
+/// All tools, whose schemas are generated once: every opened workspace lists them.
+static TOOL_SPECS: LazyLock<Vec<wire::ToolSpec>> = LazyLock::new(|| {
     let spec = |tool: &tools::ExecutorTool| wire::ToolSpec {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
@@ -15,6 +17,11 @@ pub(crate) fn list_tool_specs() -> Vec<wire::ToolSpec> {
         read_only: tool.read_only,
     };
     tools::ALL.into_iter().map(spec).collect()
+});
+
+/// Tools in the form of the gRPC contract.
+pub(crate) fn list_tool_specs() -> Vec<wire::ToolSpec> {
+    TOOL_SPECS.clone()
 }
 
 pub(crate) const fn wire_level(level: SandboxLevel) -> wire::SandboxLevel {
