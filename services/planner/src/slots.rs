@@ -6,7 +6,7 @@ use domain::{
     ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow, cause::format_error_chain,
 };
 use queue::{KeyValueBucket, Queue, TableRevision};
-use tokio::time::Instant;
+use tokio::{sync::Mutex, time::Instant};
 use tokio_util::sync::CancellationToken;
 
 use crate::executors::{
@@ -30,7 +30,7 @@ pub(crate) struct SlotAllocator {
 impl SlotAllocator {
     pub(crate) fn new(queue: Queue, executors: Arc<ExecutorFleet>) -> Self {
         Self {
-            queues: SlotQueues { queue },
+            queues: SlotQueues::new(queue),
             executors,
         }
     }
@@ -85,9 +85,19 @@ impl SlotAllocator {
 /// Durable queues, one for each pool.
 struct SlotQueues {
     queue: Queue,
+    /// Turn of a change. Changes of this planner follow each other: at the same time, each would fail the
+    /// compare-and-set of the others, and a long queue is written for each attempt.
+    turn: Mutex<()>,
 }
 
 impl SlotQueues {
+    fn new(queue: Queue) -> Self {
+        Self {
+            queue,
+            turn: Mutex::default(),
+        }
+    }
+
     async fn read(&self, pool: &str) -> Result<(SlotQueue, Option<TableRevision>), queue::Error> {
         let found = self
             .queue
@@ -104,6 +114,7 @@ impl SlotQueues {
         change: impl Fn(&mut SlotQueue) -> bool,
     ) -> Result<bool, queue::Error> {
         let table = self.queue.table::<SlotQueue>(KeyValueBucket::Slots);
+        let _turn = self.turn.lock().await;
         for _ in 0..TRIES {
             let (mut queue, revision) = self.read(pool).await?;
             if !change(&mut queue) {
@@ -137,7 +148,7 @@ pub(crate) struct SlotKeeper {
 impl SlotKeeper {
     pub(crate) fn new(queue: Queue, executors: Arc<ExecutorFleet>) -> Self {
         Self {
-            queues: SlotQueues { queue: queue.clone() },
+            queues: SlotQueues::new(queue.clone()),
             queue,
             executors,
             suspects: HashSet::new(),
@@ -259,5 +270,40 @@ fn needs_workspace(row: &TicketRow, run: &RunId) -> bool {
         Some(RunStatus::Finished { .. }) => false,
         // The row's list drops old finished runs.
         None => row.pending.iter().any(|pending| pending.run == *run),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::try_join_all;
+    use testkit::NatsServer;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn simultaneous_changes_keep_every_run() {
+        let nats = NatsServer::start().await.unwrap();
+        let settings = queue::Settings {
+            url: nats.url(),
+            ..queue::Settings::default()
+        };
+        let queue = Queue::connect(&settings, "planner").await.unwrap();
+        queue.ensure_topology().await.unwrap();
+        let queues = SlotQueues::new(queue);
+        let runs: Vec<RunId> = (1..=64)
+            .map(|number| format!("jira:ENG-{number}@{number}").parse().unwrap())
+            .collect();
+        let now = bootstrap::read_wall_clock();
+        let joining = runs
+            .iter()
+            .map(|run| queues.change("default", move |queue| queue.join(run, now)));
+        assert_eq!(try_join_all(joining).await.unwrap(), [true; 64]);
+        let (queue, revision) = queues.read("default").await.unwrap();
+        assert_eq!((queue.waiting.len(), revision), (64, Some(TableRevision(64))));
+        let leaving = runs
+            .iter()
+            .map(|run| queues.change("default", move |queue| queue.leave(run)));
+        assert_eq!(try_join_all(leaving).await.unwrap(), [true; 64]);
+        assert_eq!(queues.read("default").await.unwrap().0, SlotQueue::default());
     }
 }
