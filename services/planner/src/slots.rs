@@ -182,6 +182,10 @@ impl SlotKeeper {
 
     async fn wake_first(&self) -> Result<(), queue::Error> {
         for (pool, slots) in self.executors.slots() {
+            // Every opened workspace changes the directory, and most of them take the last slot of a busy pool.
+            if slots.free == 0 {
+                continue;
+            }
             let queue = self.queues.read(&pool).await?.0;
             let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
             // More tickets than free slots would wake only to wait again.
