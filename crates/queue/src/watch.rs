@@ -22,6 +22,8 @@ pub struct LogWatch {
     subject: String,
     subscriber: Subscriber,
     seen: u64,
+    /// True if the log may have grown since it was read last.
+    is_due: bool,
 }
 
 impl LogWatch {
@@ -53,25 +55,38 @@ impl LogWatch {
             subject,
             subscriber,
             seen,
+            is_due: false,
         })
     }
 
     /// Waits for the next append to the ticket's log. Cancel-safe.
     pub async fn changed(&mut self) {
         loop {
-            if self.has_grown().await {
-                return;
-            }
-            if let Ok(None) = timeout(LOOK_ANYWAY_AFTER, self.subscriber.next()).await {
-                // The subscription has ended for good, with the connection.
-                sleep(LOOK_ANYWAY_AFTER).await;
-            }
-            // The subscription receives a message before the stream has stored it.
-            for _ in 0..SETTLE_TRIES {
-                if self.has_grown().await {
+            // Only after a notification or a long silence: most waits of a worker end with the work.
+            if self.is_due {
+                let has_grown = self.has_grown().await;
+                self.is_due = false;
+                if has_grown {
                     return;
                 }
-                sleep(SETTLE_PAUSE).await;
+            }
+            let notified = timeout(LOOK_ANYWAY_AFTER, self.subscriber.next()).await;
+            // Before the next await, so that a cancellation loses no notification.
+            self.is_due = true;
+            match notified {
+                // The subscription receives a message before the stream has stored it.
+                Ok(Some(_)) => {
+                    for _ in 0..SETTLE_TRIES {
+                        if self.has_grown().await {
+                            self.is_due = false;
+                            return;
+                        }
+                        sleep(SETTLE_PAUSE).await;
+                    }
+                }
+                // The subscription has ended for good, with the connection.
+                Ok(None) => sleep(LOOK_ANYWAY_AFTER).await,
+                Err(_) => {}
             }
         }
     }

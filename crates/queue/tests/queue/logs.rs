@@ -1,9 +1,12 @@
 //! Keyed log with its waker and tokens.
 
+use std::time::Duration;
+
 use bootstrap::read_wall_clock;
 use domain::{FenceStamp, RunFence};
 use futures::StreamExt as _;
 use queue::{AppendOutcome, WakeupToken};
+use tokio::time::timeout;
 
 use crate::world::{World, await_soon, build_outbound_request, build_ticket_key, build_trigger, stays_away};
 
@@ -309,6 +312,22 @@ async fn watch_notifies_of_its_ticket_only() {
     await_soon(watch.changed()).await;
     assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap().len(), 2);
     assert!(stays_away(watch.changed()).await);
+}
+
+#[tokio::test]
+async fn canceled_waits_lose_no_append() {
+    let world = World::new().await;
+    let mut watch = world.queue.triggers().watch(&build_ticket_key(1)).await.unwrap();
+    for number in 1..=3 {
+        world.trigger(1, &format!("comment:{number}")).await;
+        let noticed = async {
+            let mut wait = Duration::from_millis(1);
+            while timeout(wait, watch.changed()).await.is_err() {
+                wait += Duration::from_millis(1);
+            }
+        };
+        await_soon(noticed).await;
+    }
 }
 
 #[tokio::test]
