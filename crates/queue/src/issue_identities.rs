@@ -75,6 +75,37 @@ impl IssueIdentities {
         Err(Error::Conflict)
     }
 
+    /// Keeps the key of an issue with its first record. An issue whose key has records already shares them. Returns the
+    /// kept identity; a known issue keeps its own, and the result is `None`.
+    ///
+    /// # Errors
+    /// As for [`Self::keep`].
+    pub async fn keep_first(
+        &self,
+        id: u64,
+        key: &TicketKey,
+        at: Timestamp,
+    ) -> Result<Option<IssueIdentity>, Error> {
+        let name = IssueIdentity::name_of_id(key.instance(), id);
+        for _ in 0..TRIES {
+            let (known, revision) = self.find(&name).await?;
+            if known.is_some() {
+                return Ok(None);
+            }
+            let (of_key, last) = self.find(&IssueIdentity::name_of_key(key)).await?;
+            let records = of_key.as_ref().map_or(key, |other| &other.ticket);
+            let first = build_first_identity(id, key, records, at);
+            match self
+                .write(first, (name.as_str(), revision), Some((key, last)))
+                .await
+            {
+                Err(Error::Conflict) => {}
+                written => return written.map(Some),
+            }
+        }
+        Err(Error::Conflict)
+    }
+
     async fn try_keep(
         &self,
         id: u64,
@@ -84,7 +115,7 @@ impl IssueIdentities {
     ) -> Result<IssueIdentity, Error> {
         let name = IssueIdentity::name_of_id(key.instance(), id);
         let (known, revision) = self.find(&name).await?;
-        let (identity, forgotten) = match known {
+        let change = match known {
             Some(known) if known.key == *key => return Ok(known),
             // An event that comes late names a key that the issue had before.
             Some(known) if known.at > at => {
@@ -94,22 +125,29 @@ impl IssueIdentities {
                 known.with_earlier(key.clone())
             }
             Some(known) => known.moved_to(key.clone(), at),
-            None => {
-                let new = IssueIdentity::new(id, records.clone(), records.clone(), at);
-                if key == records {
-                    (new, None)
-                } else {
-                    new.moved_to(key.clone(), at)
-                }
-            }
+            None => build_first_identity(id, key, records, at),
         };
+        self.write(change, (name.as_str(), revision), None).await
+    }
+
+    /// Writes an identity, and removes the alias that it no longer has. `known_key` is a key whose record was just
+    /// read, with the revision of that record.
+    async fn write(
+        &self,
+        (identity, forgotten): (IssueIdentity, Option<TicketKey>),
+        (name, revision): (&str, Option<TableRevision>),
+        known_key: Option<(&TicketKey, Option<TableRevision>)>,
+    ) -> Result<IssueIdentity, Error> {
         // The record of the id comes last: while it is old, a repeated event writes the records of the keys again.
         for one in identity.keys() {
             let of_key = IssueIdentity::name_of_key(one);
-            let (_, last) = self.find(&of_key).await?;
+            let last = match known_key {
+                Some((key, last)) if key == one => last,
+                Some(_) | None => self.find(&of_key).await?.1,
+            };
             self.table.put(&of_key, &identity, last).await?;
         }
-        self.table.put(&name, &identity, revision).await?;
+        self.table.put(name, &identity, revision).await?;
         if let Some(forgotten) = forgotten {
             self.table.delete(&IssueIdentity::name_of_key(&forgotten)).await?;
         }
@@ -123,5 +161,20 @@ impl IssueIdentities {
             Some(FoundValue::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
             None => (None, None),
         })
+    }
+}
+
+/// Builds the identity of an issue without one, and the alias that it no longer has.
+fn build_first_identity(
+    id: u64,
+    key: &TicketKey,
+    records: &TicketKey,
+    at: Timestamp,
+) -> (IssueIdentity, Option<TicketKey>) {
+    let new = IssueIdentity::new(id, records.clone(), records.clone(), at);
+    if key == records {
+        (new, None)
+    } else {
+        new.moved_to(key.clone(), at)
     }
 }

@@ -2,7 +2,8 @@
 
 use async_nats::jetstream::stream;
 use domain::{
-    AnyRecord, BranchRecord, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind, StoredRecord,
+    AnyRecord, BranchRecord, IssueIdentity, PullRequestRecord, PullRequestRef, PullRequestStatus, RecordKind,
+    StoredRecord, Timestamp,
 };
 use queue::{Error, KeyValueBucket, Queue, RecordKey, TableRevision, TypedTable};
 
@@ -382,4 +383,34 @@ async fn pull_request_index_lists_changes_and_deletions() {
         index.get(&shop, 8).await.unwrap(),
         Some(build_pull_request(2, 8, PullRequestStatus::Open))
     );
+}
+
+#[tokio::test]
+async fn first_key_of_issue_is_kept_once() {
+    let world = World::new().await;
+    let identities = world.queue.issue_identities();
+    let (key, at) = (build_ticket_key(1), Timestamp::from_unix_ms(5));
+    let kept = identities.keep_first(7, &key, at).await.unwrap().unwrap();
+    assert_eq!(kept, IssueIdentity::new(7, key.clone(), key.clone(), at));
+    assert_eq!(identities.of_id(None, 7).await.unwrap(), Some(kept.clone()));
+    assert_eq!(identities.of_key(&key).await.unwrap(), Some(kept.clone()));
+    let later = Timestamp::from_unix_ms(6);
+    for other in [&key, &build_ticket_key(2)] {
+        assert_eq!(identities.keep_first(7, other, later).await.unwrap(), None);
+    }
+    assert_eq!(identities.of_id(None, 7).await.unwrap(), Some(kept));
+    assert_eq!(identities.of_key(&build_ticket_key(2)).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn simultaneous_first_keys_keep_one_identity() {
+    let world = World::new().await;
+    let identities = world.queue.issue_identities();
+    let (key, at) = (build_ticket_key(1), Timestamp::from_unix_ms(5));
+    let keeping = (0..4).map(|_| identities.keep_first(7, &key, at));
+    let kept = futures::future::try_join_all(keeping).await.unwrap();
+    assert!(kept.iter().any(Option::is_some), "{kept:?}");
+    let identity = IssueIdentity::new(7, key.clone(), key.clone(), at);
+    assert_eq!(identities.of_id(None, 7).await.unwrap(), Some(identity.clone()));
+    assert_eq!(identities.of_key(&key).await.unwrap(), Some(identity));
 }

@@ -107,14 +107,11 @@ impl IssueKeys {
 
     /// Notes the key of an issue whose first record was just written.
     pub(crate) async fn note_new(&self, seen: &SeenIssue) -> Result<(), EventFailure> {
-        let known = self.identities.of_id(seen.key.instance(), seen.id).await?;
-        match known {
-            Some(_) => Ok(()),
-            None => {
-                let records = self.records_of(&seen.key).await?;
-                self.keep(seen, &records).await
-            }
+        let kept = self.identities.keep_first(seen.id, &seen.key, seen.at).await?;
+        if let Some(kept) = &kept {
+            self.remember(kept, &seen.key);
         }
+        Ok(())
     }
 
     /// Gives a key to another issue.
