@@ -100,3 +100,34 @@ async fn dead_planner_loses_ticket_within_seconds() {
     assert_eq!(row.runs[0].status, COMPLETED);
     world.stop(planner).await;
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interrupted_fold_continues_started_run() {
+    let world = World::start(build_fix_script()).await;
+    world.ask().await;
+    // A planner that ended after the start of the run saved no row.
+    let mut triggers = world
+        .queue
+        .triggers()
+        .read_after(&build_ticket_key(), 0)
+        .await
+        .unwrap();
+    let (sequence, trigger) = triggers.remove(0);
+    let run = domain::RunId::new(build_ticket_key(), sequence);
+    let entry = domain::JournalEntry {
+        position: 0,
+        nonce: queue::create_nonce(),
+        fence: domain::RunFence::default(),
+        at: bootstrap::read_wall_clock(),
+        fact: Fact::RunStarted {
+            trigger: Box::new(trigger),
+        },
+    };
+    world.queue.journal().append(&run, 0, &entry).await.unwrap();
+    let planner = world.planner().await;
+    let row = world.finished(1).await;
+    assert_eq!((&row.runs[0].id, &row.runs[0].status), (&run, &COMPLETED));
+    let facts = list_fact_names(&world, &row).await;
+    assert_eq!(facts[..2], ["run_started", "taken_over"]);
+    world.stop(planner).await;
+}

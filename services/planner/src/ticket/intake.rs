@@ -54,12 +54,7 @@ impl TicketSession<'_> {
 
     async fn follow(&mut self, step: FoldStep, under_way: &mut RunningSteps) -> Result<(), TicketError> {
         match step {
-            FoldStep::Open { run, trigger } => {
-                if !self.load(&run).await? {
-                    self.start(run, trigger).await?;
-                }
-                Ok(())
-            }
+            FoldStep::Open { run, trigger } => self.open(run, trigger).await,
             FoldStep::Pass { run, fact } => self.pass_fact(&run, *fact, under_way).await,
             FoldStep::Notice(report) => {
                 self.check()?;
@@ -67,6 +62,24 @@ impl TicketSession<'_> {
                 self.outlast("a notice", || reports.append(&report)).await?;
                 Ok(())
             }
+        }
+    }
+
+    /// Starts a run. Loads it instead if a fold before a crash has started it.
+    async fn open(&mut self, run: RunId, trigger: Box<Trigger>) -> Result<(), TicketError> {
+        if self.runs.contains_key(&run) {
+            return Ok(());
+        }
+        // Not read first: nearly every run is new, and only the leader decides that its journal is empty.
+        match self.start(run.clone(), trigger).await {
+            Err(TicketError::Lost) => {
+                if self.load(&run).await? {
+                    Ok(())
+                } else {
+                    Err(TicketError::Lost)
+                }
+            }
+            started => started,
         }
     }
 
