@@ -69,31 +69,35 @@ pub(crate) fn disable_system_gitconfig() -> Result<(), Error> {
     done.clone().map_err(|problem| Error::Failed(problem.into()))
 }
 
+/// Creates the files of an empty bare repository.
+///
+/// libgit2 creates the same ones, and besides them descriptions that nothing reads. It also writes each setting on its
+/// own, after probes with temporary files.
+fn create_layout(path: &Path) -> Result<(), Error> {
+    for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
+        fs::create_dir_all(path.join(folder))?;
+    }
+    write_configuration(path)?;
+    // The last file: a folder without it is not a repository, so the next call repeats an interrupted creation.
+    Ok(fs::write(path.join("HEAD"), "ref: refs/heads/main\n")?)
+}
+
 impl BareRepository {
     /// Creates an empty bare repository with our configuration, or opens the present one.
     ///
     /// # Errors
     /// [`Error::Failed`] when the disk cannot be written.
     pub fn init_bare(path: &Path) -> Result<Self, Error> {
-        let mut options = git2::RepositoryInitOptions::new();
-        options
-            .bare(true)
-            .external_template(false)
-            .mkpath(true)
-            .initial_head("main");
-        disable_system_gitconfig()?;
         if path.join("HEAD").exists() {
-            // libgit2 reads a present configuration before it writes, so it must be ours by then.
+            // libgit2 reads a present configuration, so it must be ours by then.
             write_configuration(path)?;
             match Self::open(path) {
                 // A process ended while it created the repository, so a part is missing.
                 Err(Error::Missing { .. }) => {}
-                // A second initialization would only write and replace the configuration again.
                 opened => return opened,
             }
         }
-        git2::Repository::init_opts(path, &options)?;
-        write_configuration(path)?;
+        create_layout(path)?;
         Self::open(path)
     }
 
