@@ -6,6 +6,7 @@ use domain::{
     Job, OutboundAction, OutboundRequest, PullRequestRef, ReporterFence, RepositoryName, RepositoryRules,
     TicketKey, Timestamp, cause::format_error_chain,
 };
+use queue::TableRevision;
 
 use crate::{
     board::{BoardEntry, StatusBoard},
@@ -21,6 +22,13 @@ use crate::{
     rounds::{RoundEvent, ShownOn},
     scan, telemetry,
 };
+
+/// Board as it was last read or written.
+struct KeptBoard {
+    board: StatusBoard,
+    /// Absent before the first write.
+    revision: Option<TableRevision>,
+}
 
 /// Returns the job of the run that requested a report; `None` if the report does not contain it.
 fn find_report_job(report: &OutboundRequest) -> Option<Job> {
@@ -83,7 +91,7 @@ impl ReportPerformer {
         }
         let heard = reports::notice_place(request);
         let (report, at) = (asked.report.id.clone(), asked.report.at);
-        let board = self
+        let kept = self
             .change_board(ticket, fence, |board| {
                 // The event may be on the board already; a repetition has no effect.
                 if let Some(event) = asked.previous_round {
@@ -120,19 +128,22 @@ impl ReportPerformer {
             })
             .await?;
         // The comment already shows this report, so no request is needed.
-        if board.shows(&asked.report.id, heard != NoticePlace::AsProgress) {
+        if kept
+            .board
+            .shows(&asked.report.id, heard != NoticePlace::AsProgress)
+        {
             return Ok(SettledEffect::unneeded());
         }
-        let text = self.status(&board, thread);
+        let text = self.status(&kept.board, thread);
         let id = status_id(ticket);
         let asked = EffectContext {
             id: &id,
             text: &text,
             ..*asked
         };
-        match Box::pin(self.show(&asked, thread, effect, fence)).await {
+        match Box::pin(self.show(&asked, thread, effect, (fence, &kept))).await {
             Err(EffectError::Unwritable(refused)) => {
-                Box::pin(self.show_elsewhere(&asked, thread, refused, fence)).await
+                Box::pin(self.show_elsewhere(&asked, thread, refused, (fence, &kept))).await
             }
             shown => shown,
         }
@@ -145,7 +156,7 @@ impl ReportPerformer {
         asked: &EffectContext<'_>,
         thread: &CommentThread,
         refused: RefusedNotice,
-        fence: ReporterFence,
+        (fence, kept): (ReporterFence, &KeptBoard),
     ) -> Result<SettledEffect, EffectError> {
         let Some((effect, cleared)) = self.find_other_thread(asked, thread, &refused).await? else {
             return Err(EffectError::Unwritable(refused));
@@ -158,7 +169,7 @@ impl ReportPerformer {
             text: &text,
             ..*asked
         };
-        let settled = self.show(&asked, &effect.thread, &effect, fence).await?;
+        let settled = self.show(&asked, &effect.thread, &effect, (fence, kept)).await?;
         Ok(SettledEffect {
             receipts: refused.into(),
             how: settled.how,
@@ -269,7 +280,7 @@ impl ReportPerformer {
                 return Ok(SettledEffect::unneeded());
             }
         }
-        let rounds = self.change_board(ticket, fence, noted).await?.rounds;
+        let rounds = self.change_board(ticket, fence, noted).await?.board.rounds;
         let Some(on) = rounds.shown_on(repository).filter(can) else {
             return Ok(SettledEffect::unneeded());
         };
@@ -305,7 +316,7 @@ impl ReportPerformer {
         asked: &EffectContext<'_>,
         thread: &CommentThread,
         effect: &dyn PlannedEffect,
-        fence: ReporterFence,
+        (fence, kept): (ReporterFence, &KeptBoard),
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
         let settled = Box::pin(self.once(asked, effect, fence)).await?;
@@ -328,7 +339,7 @@ impl ReportPerformer {
             edited?;
         }
         let shown = self
-            .change_board(ticket, fence, |board| {
+            .rewrite_board(ticket, fence, kept, |board| {
                 board.is_shown = true;
                 if settled.how != EffectOrigin::Known {
                     board.watch(asked.id, self.lists_by());
@@ -440,21 +451,35 @@ impl ReportPerformer {
         Ok(())
     }
 
+    /// Reads the ticket's board and changes it.
     async fn change_board(
         &self,
         ticket: &TicketKey,
         fence: ReporterFence,
         change: impl FnOnce(&mut StatusBoard),
-    ) -> Result<StatusBoard, EffectError> {
-        let (mut board, last) = self.ledger.board(ticket, fence).await?;
-        let before = board.clone();
+    ) -> Result<KeptBoard, EffectError> {
+        let (board, revision) = self.ledger.board(ticket, fence).await?;
+        let kept = KeptBoard { board, revision };
+        self.rewrite_board(ticket, fence, &kept, change).await
+    }
+
+    /// Changes a board without another read. The write succeeds only if no other reporter has written the board since.
+    async fn rewrite_board(
+        &self,
+        ticket: &TicketKey,
+        fence: ReporterFence,
+        kept: &KeptBoard,
+        change: impl FnOnce(&mut StatusBoard),
+    ) -> Result<KeptBoard, EffectError> {
+        let mut board = kept.board.clone();
         // The write also excludes reporters with an older fence.
         board.fence = fence;
         change(&mut board);
-        if board != before {
-            self.ledger.keep_board(ticket, &board, last).await?;
+        let mut revision = kept.revision;
+        if board != kept.board {
+            revision = Some(self.ledger.keep_board(ticket, &board, revision).await?);
         }
-        Ok(board)
+        Ok(KeptBoard { board, revision })
     }
 
     fn lists_by(&self) -> Timestamp {
