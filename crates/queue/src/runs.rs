@@ -3,6 +3,7 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use domain::{JournalEntry, ProjectionPosition, RunId, RunOverview, cause::format_error_chain};
+use parking_lot::Mutex;
 
 use crate::{
     connection::NatsConnection,
@@ -10,11 +11,16 @@ use crate::{
     journal::{JournalPlace, RunJournals},
     names::{KeyValueBucket, RecordKey},
     table::TypedTable,
-    unreadable_record::FoundValue,
+    unreadable_record::{FoundValue, TableRevision},
 };
 
 // Attempts to write a record that another process writes at the same moment.
 const TRIES: u32 = 3;
+// Overviews in memory, for the next entries of their runs. At the limit all of them are dropped.
+const MOST_WRITTEN: usize = 1024;
+
+/// Overviews of runs with their revisions.
+type WrittenOverviews = BTreeMap<RunId, (RunOverview, TableRevision)>;
 
 /// Overviews of runs. They are derived from the journals, so lost or unreadable ones are rebuilt. Cheap to
 /// clone.
@@ -23,6 +29,9 @@ pub struct RunOverviews {
     table: TypedTable<RunOverview>,
     places: TypedTable<ProjectionPosition>,
     journal: RunJournals,
+    /// Overviews as this process wrote them last. The compare-and-set of the next write fails if another process has
+    /// written or removed one since; it is read then.
+    written: Arc<Mutex<WrittenOverviews>>,
 }
 
 impl RunOverviews {
@@ -31,6 +40,7 @@ impl RunOverviews {
             table: TypedTable::new(connection.clone(), KeyValueBucket::Runs),
             places: TypedTable::new(connection.clone(), KeyValueBucket::Control),
             journal: RunJournals::new(connection),
+            written: Arc::default(),
         }
     }
 
@@ -58,6 +68,9 @@ impl RunOverviews {
     /// # Errors
     /// [`Error::Unavailable`].
     pub async fn place(&self) -> Result<u64, Error> {
+        // The bucket may have been emptied since. Entries that change nothing are not written, so no compare-and-set
+        // would show it.
+        self.written.lock().clear();
         if self.table.extent().await?.keys == 0 {
             return Ok(1);
         }
@@ -130,20 +143,33 @@ impl RunOverviews {
     }
 
     async fn fold_once(&self, run: &RunId, entries: &[JournalEntry]) -> Result<(), Error> {
-        let (known, revision) = match self.table.find(RecordKey::run(run)).await? {
+        let written = self.written.lock().remove(run);
+        let (known, revision) = match written {
+            Some((known, revision)) => (Some(known), Some(revision)),
+            None => self.find(run).await?,
+        };
+        let Some(folded) = self.folded(run, known.as_ref(), entries).await? else {
+            return Ok(());
+        };
+        let revision = match revision.filter(|_| known.as_ref() == Some(&folded)) {
+            Some(revision) => revision,
+            None => self.table.put(RecordKey::run(run), &folded, revision).await?,
+        };
+        let mut kept = self.written.lock();
+        if kept.len() >= MOST_WRITTEN {
+            kept.clear();
+        }
+        kept.insert(run.clone(), (folded, revision));
+        Ok(())
+    }
+
+    /// Overview of a run with its revision. An unreadable one counts as missing, unless a newer release wrote it.
+    async fn find(&self, run: &RunId) -> Result<(Option<RunOverview>, Option<TableRevision>), Error> {
+        Ok(match self.table.find(RecordKey::run(run)).await? {
             Some(FoundValue::Value(known, revision)) => (Some(known), Some(revision)),
             Some(FoundValue::Unreadable(unreadable)) => (None, Some(unreadable.unless_newer()?.revision())),
             None => (None, None),
-        };
-        let folded = self.folded(run, known.as_ref(), entries).await?;
-        match folded.filter(|folded| known.as_ref() != Some(folded)) {
-            Some(folded) => self
-                .table
-                .put(RecordKey::run(run), &folded, revision)
-                .await
-                .map(drop),
-            None => Ok(()),
-        }
+        })
     }
 
     /// Overview of a run after these entries. Folds the whole journal if entries before them are missing.

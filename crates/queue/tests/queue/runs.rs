@@ -231,3 +231,50 @@ async fn mirror_detects_purge_since_last_read() {
     let known: Vec<_> = mirror.values().map(|overview| &overview.run).collect();
     assert_eq!(known, [&build_run_id(1)]);
 }
+
+/// Projects from a place on, as a projector does without a restart.
+async fn take_in_from(runs: &RunOverviews, mut from: u64) -> u64 {
+    while let Some(next) = runs.take_in(from).await.unwrap() {
+        from = next;
+    }
+    from
+}
+
+#[tokio::test]
+async fn overview_removed_elsewhere_is_folded_again() {
+    let world = World::new().await;
+    let runs = world.queue.runs();
+    let mut from = 1;
+    for (number, is_purged) in [(1, false), (2, true)] {
+        let started = build_started_fact(&build_ticket_key(number));
+        append_facts(&world, number, vec![started, build_parked_fact()]).await;
+        from = take_in_from(&runs, from).await;
+        assert!(runs.get(&build_run_id(number)).await.unwrap().is_some());
+        if is_purged {
+            let raw = world.raw().await;
+            raw.get_stream("KV_runs").await.unwrap().purge().await.unwrap();
+        } else {
+            let key = RecordKey::from(build_run_id(number).ticket()).and("57");
+            runs.table().delete(key).await.unwrap();
+        }
+        append_facts(&world, number, vec![build_finished_fact()]).await;
+        from = take_in_from(&runs, from).await;
+        let over = runs.get(&build_run_id(number)).await.unwrap().unwrap();
+        assert_eq!((over.entries, over.finished_at.is_some()), (3, true));
+    }
+}
+
+#[tokio::test]
+async fn two_projectors_of_run_lose_no_entry() {
+    let world = World::new().await;
+    let (one, other) = (world.queue.runs(), world.queue.runs());
+    append_facts(&world, 1, vec![build_started_fact(&build_ticket_key(1))]).await;
+    let mut from = take_in_from(&one, 1).await;
+    for fact in [build_parked_fact(), build_finished_fact()] {
+        append_facts(&world, 1, vec![fact]).await;
+        take_in_from(&other, from).await;
+        from = take_in_from(&one, from).await;
+    }
+    let over = one.get(&build_run_id(1)).await.unwrap().unwrap();
+    assert_eq!((over.entries, over.finished_at.is_some()), (3, true));
+}
