@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use async_nats::{StatusCode, header};
+use async_nats::{HeaderMap, StatusCode, header};
 use domain::{ErrorCause, Timestamp};
 use futures::StreamExt as _;
 use tokio::time::{sleep, timeout};
@@ -30,6 +30,9 @@ const SMALL_BATCH: BatchSize = BatchSize {
     bytes: 1024 * 1024,
 };
 
+// Header of the end of a batch: number of messages that follow it. The client library has no constant for it.
+const PENDING: &str = "Nats-Num-Pending";
+
 /// Messages under a filter.
 #[derive(Debug)]
 pub(crate) struct MessageRange {
@@ -37,6 +40,14 @@ pub(crate) struct MessageRange {
     pub(crate) messages: Vec<StoredMessage>,
     /// Sequence of the last message that the leader had under the filter; 0 without any.
     pub(crate) last: u64,
+}
+
+/// Answer to one request.
+struct MessageBatch {
+    /// Messages, oldest first.
+    messages: Vec<StoredMessage>,
+    /// True if the server reports that no message follows.
+    is_last: bool,
 }
 
 /// First message of a batch.
@@ -59,7 +70,8 @@ impl NatsConnection {
             while next <= last.sequence {
                 let batch = self
                     .direct_batch(stream, subject, BatchStart::At(next), LARGE_BATCH)
-                    .await?;
+                    .await?
+                    .messages;
                 let Some(newest) = batch.last() else { break };
                 next = newest.sequence + 1;
                 messages.extend(batch);
@@ -74,6 +86,36 @@ impl NatsConnection {
             sleep(Duration::from_millis(10 * attempt)).await;
         }
         Err(report_lagging_replicas(stream))
+    }
+
+    /// Reads all messages of a subject like [`Self::range`], for a subject that usually has some.
+    ///
+    /// The only server of a stream knows which message is the last one, so its answer needs no second request.
+    pub(crate) async fn whole_subject(&self, stream: &str, subject: &str) -> Result<MessageRange, Error> {
+        if !self.stream_access(stream).can_read_leader {
+            return self.range(stream, subject, 0).await;
+        }
+        let MessageBatch {
+            mut messages,
+            is_last,
+        } = self
+            .direct_batch(stream, subject, BatchStart::At(1), LARGE_BATCH)
+            .await?;
+        // Messages of a mirror carry the mirror's name, and it may lack the newest ones.
+        messages.retain(|message| read_stream_name(&message.headers) == Some(stream));
+        let Some(newest) = messages.last().map(|newest| newest.sequence) else {
+            return self.range(stream, subject, 0).await;
+        };
+        if is_last {
+            let last = newest;
+            return Ok(MessageRange { messages, last });
+        }
+        let rest = self.range(stream, subject, newest).await?;
+        messages.extend(rest.messages);
+        Ok(MessageRange {
+            messages,
+            last: rest.last,
+        })
     }
 
     /// Reads the next batch of a subject's messages from sequence `next` on, oldest first. It is empty only
@@ -107,7 +149,8 @@ impl NatsConnection {
         for attempt in 0..20 {
             let batch = self
                 .direct_batch(stream, subject, BatchStart::At(next), size)
-                .await?;
+                .await?
+                .messages;
             if !batch.is_empty() {
                 return Ok(batch);
             }
@@ -129,8 +172,10 @@ impl NatsConnection {
         subject: &str,
         since: Timestamp,
     ) -> Result<Vec<StoredMessage>, Error> {
-        self.direct_batch(stream, subject, BatchStart::Since(since), LARGE_BATCH)
-            .await
+        let batch = self
+            .direct_batch(stream, subject, BatchStart::Since(since), LARGE_BATCH)
+            .await?;
+        Ok(batch.messages)
     }
 
     /// Last message of a subject or filter, from any replica. The answer is the message itself, which costs the
@@ -160,11 +205,7 @@ impl NatsConnection {
                 Err(failed(format!("the server answered {status}").into()))
             }
             Some(_) | None => {
-                let answered = reply
-                    .headers
-                    .as_ref()
-                    .and_then(|headers| headers.get(header::NATS_STREAM));
-                if answered.is_none_or(|answered| answered.as_str() != stream) {
+                if reply.headers.as_ref().and_then(read_stream_name) != Some(stream) {
                     return Ok(None);
                 }
                 parse_batch_message(stream, reply).map(Some)
@@ -179,7 +220,7 @@ impl NatsConnection {
         subject: &str,
         start: BatchStart,
         size: BatchSize,
-    ) -> Result<Vec<StoredMessage>, Error> {
+    ) -> Result<MessageBatch, Error> {
         let failed = |cause: ErrorCause| map_request_error("read", stream, cause);
         let inbox = self.client.new_inbox();
         let mut replies = self
@@ -204,7 +245,7 @@ impl NatsConnection {
             )
             .await
             .map_err(|error| failed(error.into()))?;
-        let mut batch = Vec::new();
+        let mut messages = Vec::new();
         loop {
             let reply = timeout(REQUEST_TIMEOUT, replies.next())
                 .await
@@ -212,15 +253,29 @@ impl NatsConnection {
                 .ok_or_else(|| failed("the connection closed".into()))?;
             match reply.status {
                 // Status 204 ends a batch; 404 reports that no message follows.
-                Some(StatusCode::NOT_FOUND) => return Ok(batch),
-                Some(status) if status.as_u16() == 204 => return Ok(batch),
+                Some(StatusCode::NOT_FOUND) => {
+                    let is_last = true;
+                    return Ok(MessageBatch { messages, is_last });
+                }
+                Some(status) if status.as_u16() == 204 => {
+                    let pending = reply.headers.as_ref().and_then(|headers| headers.get(PENDING));
+                    let is_last = pending.is_some_and(|pending| pending.as_str() == "0");
+                    return Ok(MessageBatch { messages, is_last });
+                }
                 Some(status) if status != StatusCode::OK => {
                     return Err(failed(format!("the server answered {status}").into()));
                 }
-                Some(_) | None => batch.push(parse_batch_message(stream, reply)?),
+                Some(_) | None => messages.push(parse_batch_message(stream, reply)?),
             }
         }
     }
+}
+
+/// Name of the stream that stores a message of a direct read.
+fn read_stream_name(headers: &HeaderMap) -> Option<&str> {
+    headers
+        .get(header::NATS_STREAM)
+        .map(async_nats::HeaderValue::as_str)
 }
 
 fn report_lagging_replicas(stream: &str) -> Error {

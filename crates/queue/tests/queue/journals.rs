@@ -407,6 +407,32 @@ async fn long_journals_are_read_page_by_page() {
 }
 
 #[tokio::test]
+async fn short_journal_is_read_by_one_request() {
+    const READS: u64 = 20;
+    let world = World::new().await;
+    let (journal, run) = (world.queue.journal(), build_run_id(1));
+    journal.append(&run, 0, &build_entry(0, "n0")).await.unwrap();
+    let received = async || {
+        let (_, answer) = world.server.monitor("/varz").await.unwrap();
+        let fields: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        fields["in_msgs"].as_u64().unwrap()
+    };
+    // The first reads ask for the configuration of the stream in the background.
+    await_soon(async {
+        loop {
+            let before = received().await;
+            for _ in 0..READS {
+                assert_eq!(journal.read(&run).await.unwrap().len(), 1);
+            }
+            if received().await - before < READS * 2 - 5 {
+                return;
+            }
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
 async fn newest_entries_are_followed_from_last_one() {
     let world = World::new().await;
     let journal = world.queue.journal();
