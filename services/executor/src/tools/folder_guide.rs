@@ -40,7 +40,9 @@ fn list_patched_files(patch: &str) -> Vec<String> {
 }
 
 /// Renders the instructions nearest to these files that the model has not read yet; empty without any.
-pub(super) async fn render_new_guides(workspace: Arc<Workspace>, files: Vec<String>) -> String {
+pub(super) async fn render_new_guides(workspace: Arc<Workspace>, mut files: Vec<String>) -> String {
+    // Most calls are about a folder of an earlier call, and opening the repository takes longer than reading a file.
+    files.retain(|file| workspace.guides.may_be_new(file));
     if files.is_empty() {
         return String::new();
     }

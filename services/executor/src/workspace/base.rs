@@ -8,7 +8,7 @@ use git2::ObjectType;
 use super::{
     WorkspaceError,
     conversion::CheckoutAttributes,
-    folder_guides::{FolderGuide, FolderGuides, read_guide, read_nearest_guide},
+    folder_guides::{FolderGuide, FolderGuides, find_guide_folder, read_guide, read_nearest_guide},
     git_directory::GitDirectory,
     tracked_files::list_tracked_files,
 };
@@ -122,10 +122,14 @@ impl GitDirectory {
         guides: &FolderGuides,
         file: &str,
     ) -> Result<Option<FolderGuide>, WorkspaceError> {
+        let Some(folder) = find_guide_folder(file).filter(|_| guides.may_be_new(file)) else {
+            return Ok(None);
+        };
         let Some(commit) = guides.commit(|| self.instructing_commit())? else {
             return Ok(None);
         };
-        let guide = read_nearest_guide(&self.open()?, &commit, file)?;
+        let guide = read_nearest_guide(&self.open()?, &commit, &folder)?;
+        guides.note_answered(folder);
         Ok(guide.filter(|guide| guides.is_new(&guide.path)))
     }
 
@@ -301,6 +305,20 @@ mod tests {
             let is_explained = text.contains(&format!("The remote has a branch with the name {wanted}"));
             assert_eq!(is_explained, wanted != free, "{case}: {text}");
         }
+    }
+
+    #[test]
+    fn answered_guide_needs_no_repository() {
+        let world = World::new();
+        let workspace = &world.call.workspace;
+        let find = |file: &str| workspace.git.new_guide_of(&workspace.guides, file);
+        assert_eq!(find("shop/cart.py").unwrap(), None);
+        let path = workspace.git.path();
+        std::fs::rename(path, path.with_extension("away")).unwrap();
+        for file in ["shop/cart.py", "shop/other.py", "README.md"] {
+            assert_eq!(find(file).unwrap(), None, "{file}");
+        }
+        assert!(find("docs/a.md").is_err());
     }
 
     #[test]

@@ -20,6 +20,9 @@ const RULE_FOLDER: &str = ".cursor/rules";
 const MAX_GUIDE: usize = 8 * 1024;
 // Limit of folders between the root and a file.
 const MAX_DEPTH: usize = 32;
+/// Limits of the folders that are remembered: their number, and the bytes of a name.
+const MAX_ANSWERED: usize = 1000;
+const MAX_NAME: usize = 4096;
 
 /// Text of instructions, and the path that it comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,9 +37,25 @@ pub(crate) struct FolderGuides {
     /// Commit from which guides are read; `None` inside if the base branch is unknown.
     commit: OnceLock<Option<CommitId>>,
     shown: Mutex<BTreeSet<String>>,
+    /// Folders whose nearest guide the model has read, or which have none. The commit stays the same, so no later
+    /// search in them finds another one.
+    answered: Mutex<BTreeSet<String>>,
 }
 
 impl FolderGuides {
+    /// Returns true when a search may find a guide for this file that the model has not read yet.
+    pub(crate) fn may_be_new(&self, file: &str) -> bool {
+        find_guide_folder(file).is_some_and(|folder| !lock_names(&self.answered).contains(&folder))
+    }
+
+    /// Records that the search for the guide of a folder has ended.
+    pub(super) fn note_answered(&self, folder: String) {
+        let mut answered = lock_names(&self.answered);
+        if answered.len() < MAX_ANSWERED && folder.len() <= MAX_NAME {
+            answered.insert(folder);
+        }
+    }
+
     /// Returns the commit, which `find` determines once.
     pub(super) fn commit(
         &self,
@@ -51,13 +70,13 @@ impl FolderGuides {
 
     /// Returns true when the model has not read this guide yet, and remembers it.
     pub(super) fn is_new(&self, path: &str) -> bool {
-        self.shown().insert(path.to_owned())
+        lock_names(&self.shown).insert(path.to_owned())
     }
+}
 
-    fn shown(&self) -> MutexGuard<'_, BTreeSet<String>> {
-        // The set is valid after every step, so a panic elsewhere does not matter.
-        self.shown.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn lock_names(names: &Mutex<BTreeSet<String>>) -> MutexGuard<'_, BTreeSet<String>> {
+    // The set is valid after every step, so a panic elsewhere does not matter.
+    names.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Reads the instructions of a folder at a commit, without those of its parents. The empty path is the root.
@@ -97,27 +116,37 @@ pub(super) fn read_guide(
     Ok((!text.is_empty()).then_some(FolderGuide { path: rules, text }))
 }
 
-/// Reads the nearest instructions above a file, without those of the root, which the model has from the start.
-pub(super) fn read_nearest_guide(
-    repository: &BareRepository,
-    commit: &CommitId,
-    file: &str,
-) -> Result<Option<FolderGuide>, WorkspaceError> {
+/// Returns the folder of a file from which the search for instructions begins; `None` for a file of the root, whose
+/// instructions the model has from the start, and for a path outside of the worktree.
+pub(super) fn find_guide_folder(file: &str) -> Option<String> {
     let parts: Vec<&str> = file
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".")
         .collect();
     if file.starts_with('/') || parts.contains(&"..") {
-        return Ok(None);
+        return None;
     }
-    for depth in (1..parts.len().min(MAX_DEPTH)).rev() {
-        let Some(folder) = parts.get(..depth) else {
-            continue;
-        };
-        if let Some(mut guide) = read_guide(repository, commit, &folder.join("/"))? {
+    let depth = parts.len().min(MAX_DEPTH).checked_sub(1)?;
+    parts
+        .get(..depth)
+        .filter(|folder| !folder.is_empty())
+        .map(|folder| folder.join("/"))
+}
+
+/// Reads the instructions of a folder of [`find_guide_folder`], or the nearest ones above it, without those of the
+/// root.
+pub(super) fn read_nearest_guide(
+    repository: &BareRepository,
+    commit: &CommitId,
+    folder: &str,
+) -> Result<Option<FolderGuide>, WorkspaceError> {
+    let mut next = Some(folder);
+    while let Some(folder) = next {
+        if let Some(mut guide) = read_guide(repository, commit, folder)? {
             guide.text.truncate(truncate_text(&guide.text, MAX_GUIDE).len());
             return Ok(Some(guide));
         }
+        next = folder.rsplit_once('/').map(|(above, _)| above);
     }
     Ok(None)
 }
@@ -172,7 +201,7 @@ mod tests {
             ("docs/x.md", ""),
         ]);
         let nearest = |file: &str| {
-            let guide = read_nearest_guide(&repository, &commit, file).unwrap();
+            let guide = read_nearest_guide(&repository, &commit, &find_guide_folder(file)?).unwrap();
             guide.map(|guide| (guide.path, guide.text))
         };
         for (file, expected) in [
@@ -203,9 +232,37 @@ mod tests {
     fn long_guide_is_cut_at_character() {
         let long = "ü".repeat(MAX_GUIDE);
         let (_folder, repository, commit) = commit_files(&[("a/AGENTS.md", &long)]);
-        let guide = read_nearest_guide(&repository, &commit, "a/b").unwrap().unwrap();
+        let guide = read_nearest_guide(&repository, &commit, "a").unwrap().unwrap();
         assert_eq!(guide.text.len(), MAX_GUIDE);
         let guides = FolderGuides::default();
         assert!(guides.is_new("a/AGENTS.md") && !guides.is_new("a/AGENTS.md"));
+    }
+    #[test]
+    fn answered_folder_needs_no_search() {
+        let guides = FolderGuides::default();
+        for (file, folder) in [
+            ("services/api/main.rs", Some("services/api")),
+            ("./services//api/other.rs", Some("services/api")),
+            ("services/main.rs", Some("services")),
+            ("main.rs", None),
+            ("./main.rs", None),
+            ("", None),
+            ("/services/main.rs", None),
+            ("services/../main.rs", None),
+        ] {
+            assert_eq!(find_guide_folder(file).as_deref(), folder, "{file}");
+            assert_eq!(guides.may_be_new(file), folder.is_some(), "{file}");
+        }
+        guides.note_answered("services/api".to_owned());
+        assert!(!guides.may_be_new("services/api/main.rs") && !guides.may_be_new("services/./api/other.rs"));
+        assert!(guides.may_be_new("services/main.rs") && guides.may_be_new("services/api/src/main.rs"));
+        // A path of any length comes from the model.
+        let long = "x".repeat(MAX_NAME + 1);
+        guides.note_answered(long.clone());
+        assert!(guides.may_be_new(&format!("{long}/main.rs")));
+        for number in 0..2 * MAX_ANSWERED {
+            guides.note_answered(number.to_string());
+        }
+        assert_eq!(lock_names(&guides.answered).len(), MAX_ANSWERED);
     }
 }
