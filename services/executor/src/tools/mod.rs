@@ -32,7 +32,12 @@ pub(crate) use run_command::{
     HEAD_HINT, tool_command_context as command_place, tool_command_spec as command_spec,
 };
 
-use std::{path::Path, sync::Arc};
+use std::{
+    borrow::Cow,
+    collections::BTreeMap,
+    path::Path,
+    sync::{Arc, LazyLock},
+};
 
 use domain::{CommitAuthor, cause::format_error_chain, text::sanitize_output};
 use input::{input_schema, parse_input};
@@ -56,11 +61,23 @@ pub(crate) struct ExecutorTool {
     pub(crate) name: &'static str,
     /// Description for the model: purpose and use.
     pub(crate) description: &'static str,
-    /// JSON Schema of the input.
-    pub(crate) schema: fn() -> Value,
+    /// Derives the JSON Schema of the input.
+    schema: fn() -> Value,
     /// True when the tool never changes the workspace.
     pub(crate) read_only: bool,
     run: ToolAction,
+}
+
+/// Schemas of all tools by name.
+static SCHEMAS: LazyLock<BTreeMap<&'static str, Value>> =
+    LazyLock::new(|| ALL.iter().map(|tool| (tool.name, (tool.schema)())).collect());
+
+impl ExecutorTool {
+    /// Returns the JSON Schema of the input. It is derived once, because every call reads it.
+    pub(crate) fn input_schema(&self) -> Cow<'static, Value> {
+        let derived = SCHEMAS.get(self.name);
+        derived.map_or_else(|| Cow::Owned((self.schema)()), Cow::Borrowed)
+    }
 }
 
 /// Implementation of a tool.
@@ -266,7 +283,7 @@ pub(crate) async fn run_tool(
 
 /// Converts an input to the schema of its tool.
 fn read_input(tool: &ExecutorTool, input: &str) -> Result<input::FittedInput, String> {
-    let schema = (tool.schema)();
+    let schema = tool.input_schema();
     // Only `apply_patch` is also called with plain text.
     if tool.name != apply_patch::TOOL.name {
         return input::fit_input(input, &schema);
@@ -481,7 +498,9 @@ pub(crate) mod tests {
     #[test]
     fn every_tool_has_schema_and_description() {
         for tool in ALL {
-            let schema = (tool.schema)();
+            let schema = tool.input_schema();
+            assert!(matches!(schema, Cow::Borrowed(_)), "{}", tool.name);
+            assert_eq!(*schema, (tool.schema)(), "{}", tool.name);
             assert_eq!(schema["type"], "object", "{}", tool.name);
             assert!(
                 schema["properties"].is_object() && tool.description.len() > 40,
