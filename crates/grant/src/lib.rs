@@ -7,6 +7,7 @@
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
 mod claims;
+mod signature_cache;
 mod signer;
 mod verifier;
 

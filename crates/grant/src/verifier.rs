@@ -13,6 +13,7 @@ use crate::{
         GrantClaims, GrantHeader, LIFETIME_S, StatusClaims, TokenValidity, decode_bytes, decode_part,
         refuse_malformed,
     },
+    signature_cache::{SignatureCache, TokenDigest},
 };
 
 // Accepted lead of a planner's clock, in seconds.
@@ -22,6 +23,7 @@ const CLOCK_SKEW_S: i64 = 30;
 #[derive(Clone)]
 pub struct GrantVerifier {
     keys: Arc<BTreeMap<String, Vec<u8>>>,
+    signatures: Arc<SignatureCache>,
 }
 
 impl GrantVerifier {
@@ -39,6 +41,7 @@ impl GrantVerifier {
             .map(|(id, text)| Ok((id.clone(), read_public(id, text)?)));
         Ok(Self {
             keys: Arc::new(keys.collect::<Result<_, GrantRefusal>>()?),
+            signatures: Arc::default(),
         })
     }
 
@@ -81,12 +84,19 @@ impl GrantVerifier {
             .keys
             .get(&header.kid)
             .ok_or_else(|| GrantRefusal::new("the grant's key id is unknown"))?;
-        UnparsedPublicKey::new(&ED25519, key)
-            .verify(signed.as_bytes(), &decode_bytes(signature)?)
-            .map_err(|_| GrantRefusal::new("the grant's signature is wrong"))?;
+        let digest = TokenDigest::of(token);
+        let is_known = self.signatures.has(&digest);
+        if !is_known {
+            UnparsedPublicKey::new(&ED25519, key)
+                .verify(signed.as_bytes(), &decode_bytes(signature)?)
+                .map_err(|_| GrantRefusal::new("the grant's signature is wrong"))?;
+        }
         // The claims are parsed after the signature is verified, so that no unsigned claim is read.
         let claims: C = decode_part(claims)?;
         check_time(&claims, now.unix_s())?;
+        if !is_known {
+            self.signatures.note(digest, claims.expires(), now.unix_s());
+        }
         Ok(claims)
     }
 }
@@ -249,6 +259,52 @@ mod tests {
             expect_refusal(&verifier, token.expose_secret(), GrantAudience::Executor, late),
             "the grant has expired, 0 s ago by the clock here; if it is new, the clocks of planner and receiver differ"
         );
+    }
+
+    #[test]
+    fn known_signature_admits_no_other_use() {
+        let pair = generate_key_pair();
+        let token = sign_grant(&pair);
+        let token = token.expose_secret();
+        let verifier = build_verifier(&[&pair]);
+        for _ in 0..2 {
+            let read = verifier.verify(token, GrantAudience::Executor, NOW).unwrap();
+            assert_eq!(read, build_grant());
+        }
+        assert!(verifier.signatures.has(&TokenDigest::of(token)));
+        let refusal = |token: &str, audience, now| expect_refusal(&verifier, token, audience, now);
+        assert_eq!(
+            refusal(token, GrantAudience::Gate, NOW),
+            "the grant is for another audience"
+        );
+        let (late, early) = (NOW.plus_ms(15 * 60_000), NOW.plus_ms(-60_000));
+        assert!(refusal(token, GrantAudience::Executor, late).starts_with("the grant has expired"));
+        assert!(refusal(token, GrantAudience::Executor, early).starts_with("the grant is not valid yet"));
+        assert!(verifier.verify_status(token, NOW).is_err());
+        // Every part belongs to what is known.
+        let parts: Vec<&str> = token.split('.').collect();
+        let forged = sign_grant(&generate_key_pair());
+        let forged = forged.expose_secret().rsplit('.').next().unwrap();
+        let forged = format!("{}.{}.{forged}", parts[0], parts[1]);
+        assert_eq!(
+            refusal(&forged, GrantAudience::Executor, NOW),
+            "the grant's signature is wrong"
+        );
+        assert!(
+            build_verifier(&[&generate_key_pair()])
+                .verify(token, GrantAudience::Executor, NOW)
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn refused_token_is_not_remembered() {
+        let pair = generate_key_pair();
+        let token = sign_grant(&pair);
+        let verifier = build_verifier(&[&pair]);
+        let late = NOW.plus_ms(15 * 60_000);
+        expect_refusal(&verifier, token.expose_secret(), GrantAudience::Executor, late);
+        assert!(!verifier.signatures.has(&TokenDigest::of(token.expose_secret())));
     }
 
     #[test]
