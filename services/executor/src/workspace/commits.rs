@@ -242,12 +242,12 @@ impl Workspace {
 
     /// Like [`Workspace::has_changed`], for files of which only those in the scope may have changed. Blocks.
     pub(crate) fn has_changed_in(&self, scope: ScanScope) -> Result<bool, WorkspaceError> {
-        let repository = self.git.open()?;
-        let tree = self.scan_tree(repository.objects(), scope)?;
+        let repository = self.lazy_repository();
+        let tree = self.scan_tree(&repository, scope)?;
         let changed = self.history.note(tree, self.scanner.unstored());
         if changed {
             let (objects, base) = (&self.git.objects, &self.git.base);
-            if let Err(problem) = objects.tidy(&self.run, &repository, base, &self.history) {
+            if let Err(problem) = objects.tidy(&self.run, repository.get()?, base, &self.history) {
                 tracing::warn!(run = %self.run, %problem, "objects that nothing names stay");
             }
         }

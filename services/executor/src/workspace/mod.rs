@@ -66,8 +66,8 @@ pub(crate) use prepared_checkout::PreparedCheckout;
 pub(crate) use results::{MOST_OF_ONE, ResultStore};
 pub(crate) use root::{FileKind, FileStat, WorkspaceRoot, explain_path_error};
 use scan::WorktreeScanner;
-use scan_update::ScanInput;
 pub(crate) use scan_update::ScanScope;
+use scan_update::{LazyRepository, ScanInput, ScanRepository};
 pub(crate) use scratch::{ScratchContent, ScratchTree};
 pub(crate) use setup_artifacts::WorkspaceOrigin;
 use stat_cache::StatCache;
@@ -279,25 +279,35 @@ impl Workspace {
 
     /// Builds the tree of the current files. An unreadable file is omitted and recorded.
     fn tree(&self, git: &git2::Repository) -> Result<Oid, WorkspaceError> {
-        self.scan_tree(git, ScanScope::Worktree)
+        let head = self.head_or_base();
+        let input = self.scan_input(ScanRepository::Open(git), &head);
+        self.scanner.scan(input, ScanScope::Worktree)
     }
 
-    /// Builds the tree of the files, of which only those in the scope may have changed.
-    fn scan_tree(&self, git: &git2::Repository, scope: ScanScope) -> Result<Oid, WorkspaceError> {
+    /// Builds the tree of the files, of which only those in the scope may have changed. The repository is opened if
+    /// some have.
+    fn scan_tree(&self, repository: &LazyRepository, scope: ScanScope) -> Result<Oid, WorkspaceError> {
         let head = self.head_or_base();
-        self.scanner.scan(self.scan_input(git, &head), scope)
+        let input = self.scan_input(ScanRepository::Lazy(repository), &head);
+        self.scanner.scan(input, scope)
+    }
+
+    /// Repository of the git directory, which is opened at its first use.
+    fn lazy_repository(&self) -> LazyRepository {
+        LazyRepository::at(self.git.path())
     }
 
     /// Records the files that a checkout of the head wrote.
     fn begin_scans(&self, git: &git2::Repository, cache: StatCache) -> Result<(), WorkspaceError> {
         let head = self.head_or_base();
-        self.scanner.begin(self.scan_input(git, &head), cache)
+        let input = self.scan_input(ScanRepository::Open(git), &head);
+        self.scanner.begin(input, cache)
     }
 
-    fn scan_input<'a>(&'a self, git: &'a git2::Repository, head: &'a CommitId) -> ScanInput<'a> {
+    fn scan_input<'a>(&'a self, repository: ScanRepository<'a>, head: &'a CommitId) -> ScanInput<'a> {
         ScanInput {
             disk: &self.disk,
-            git,
+            repository,
             head,
             objects: &self.git.objects,
             lfs: &self.git.lfs,

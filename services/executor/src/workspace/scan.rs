@@ -51,7 +51,8 @@ impl ScanState {
 
     /// Examines every file. Unchanged files are not read again.
     fn scan_all(&mut self, input: ScanInput<'_>) -> Result<ScannedTree, WorkspaceError> {
-        let ScanInput { disk, git, lfs, .. } = input;
+        let ScanInput { disk, lfs, .. } = input;
+        let git = input.git()?;
         self.memory.basis = None;
         self.memory.touched.clear();
         let started = read_clock_ns();
@@ -119,6 +120,7 @@ impl ScanState {
         self.memory.cache = mem::take(&mut findings.cache);
         self.memory.has_command = false;
         let basis = ScanBasis {
+            head: input.head.clone(),
             head_tree,
             tree,
             records: FolderRecords::default(),
@@ -137,7 +139,7 @@ impl ScanState {
 
     /// Builds the basis of updates from the files of a checkout.
     fn begin(&mut self, input: ScanInput<'_>) -> Result<(), WorkspaceError> {
-        let ScanInput { disk, git, .. } = input;
+        let (disk, git) = (input.disk, input.git()?);
         let tree = input.head_tree()?.id();
         let tracked = list_tracked_files(git, tree)?;
         let attribute_paths = list_attribute_files(tracked.keys());
@@ -154,6 +156,7 @@ impl ScanState {
         let has = |folder: &Path, name: &str| markers.has(folder, name);
         let own = OwnByproducts::among(tracked.keys(), &has);
         let basis = ScanBasis {
+            head: input.head.clone(),
             head_tree: tree,
             tree,
             records: FolderRecords::default(),

@@ -1,6 +1,7 @@
 //! Update of the last scan: only files and folders that changed since then are examined.
 
 use std::{
+    cell::OnceCell,
     collections::{BTreeMap, BTreeSet, HashMap},
     mem,
     path::{Path, PathBuf},
@@ -8,6 +9,7 @@ use std::{
 };
 
 use domain::CommitId;
+use git::BareRepository;
 use git2::{Delta, ObjectType, Oid, Tree};
 
 use super::{
@@ -34,11 +36,44 @@ pub(super) const MAX_BYPRODUCTS: usize = 1000;
 // More new files at once are compared faster by a whole scan.
 const MAX_NEW_NAMES: usize = 64;
 
+/// Repository that is opened at its first use.
+pub(super) struct LazyRepository {
+    path: PathBuf,
+    opened: OnceCell<BareRepository>,
+}
+
+impl LazyRepository {
+    pub(super) fn at(path: &Path) -> Self {
+        Self {
+            path: path.to_owned(),
+            opened: OnceCell::new(),
+        }
+    }
+
+    pub(super) fn get(&self) -> Result<&BareRepository, WorkspaceError> {
+        if let Some(opened) = self.opened.get() {
+            return Ok(opened);
+        }
+        let opened = BareRepository::open(&self.path)?;
+        Ok(self.opened.get_or_init(|| opened))
+    }
+}
+
+/// Repository that a scan reads.
+#[derive(Clone, Copy)]
+pub(super) enum ScanRepository<'a> {
+    /// Repository that the caller has opened.
+    Open(&'a git2::Repository),
+    /// Repository that is opened only if something changed. Opening takes longer than the comparison of a small
+    /// worktree.
+    Lazy(&'a LazyRepository),
+}
+
 /// Parts of a workspace that a scan reads.
 #[derive(Clone, Copy)]
 pub(super) struct ScanInput<'a> {
     pub(super) disk: &'a WorkspaceDisk,
-    pub(super) git: &'a git2::Repository,
+    pub(super) repository: ScanRepository<'a>,
     /// Last commit.
     pub(super) head: &'a CommitId,
     pub(super) objects: &'a ObjectStore,
@@ -47,10 +82,18 @@ pub(super) struct ScanInput<'a> {
 }
 
 impl<'a> ScanInput<'a> {
+    /// Returns the repository, and opens it if necessary.
+    pub(super) fn git(&self) -> Result<&'a git2::Repository, WorkspaceError> {
+        match self.repository {
+            ScanRepository::Open(git) => Ok(git),
+            ScanRepository::Lazy(repository) => Ok(repository.get()?.objects()),
+        }
+    }
+
     /// Returns the tree of the last commit.
     pub(super) fn head_tree(&self) -> Result<Tree<'a>, WorkspaceError> {
         let head = Oid::from_str(self.head.as_str())?;
-        Ok(self.git.find_commit(head)?.tree()?)
+        Ok(self.git()?.find_commit(head)?.tree()?)
     }
 }
 
@@ -87,6 +130,8 @@ pub(super) struct ScannedTree {
 /// Result of a scan, from which an update continues. It is kept only when each omission depends on a single file
 /// or is a by-product, and when all files fit the limits.
 pub(super) struct ScanBasis {
+    /// Last commit, and its tree.
+    pub(super) head: CommitId,
     pub(super) head_tree: Oid,
     pub(super) tree: Oid,
     pub(super) records: FolderRecords,
@@ -175,32 +220,24 @@ impl ScanBasis {
         &mut self,
         input: ScanInput<'_>,
         memory: &mut ScanMemory,
-        mut changes: WorktreeChanges,
+        changes: WorktreeChanges,
     ) -> Result<Option<ScannedTree>, WorkspaceError> {
-        let head = input.head_tree()?;
-        let markers = FolderMarkers::new(input.disk.root());
-        let has = |folder: &Path, name: &str| markers.has(folder, name);
-        if head.id() != self.head_tree {
-            let Some(moved) = self.find_moved(input.git, &head, &has)? else {
-                return Ok(None);
-            };
-            changes.files.extend(moved);
+        // Without a change the repository stays closed.
+        let is_same = changes.is_empty() && self.head == *input.head;
+        if !is_same && !self.apply_changes(input, memory, changes)? {
+            return Ok(None);
         }
-        if !changes.is_empty() {
-            let Some(paths) = self.find_paths(input, memory, (&head, &has), changes)? else {
-                return Ok(None);
-            };
-            if !self.examine_paths(input, memory, &head, paths)? {
-                return Ok(None);
-            }
-        }
-        self.head_tree = head.id();
         let mut omitted = OmittedPaths::default();
         for byproduct in self.byproducts.keys() {
             omitted.add(byproduct, byproduct::WHY);
         }
         let ScanMemory { cache, written, .. } = memory;
-        let is_found = |path: &Path| cache.has(path) || matches!(find_tracked_file(&head, path), Ok(Some(_)));
+        let is_tracked = |path: &Path| match input.head_tree() {
+            Ok(head) => matches!(find_tracked_file(&head, path), Ok(Some(_))),
+            // Nothing is known about the path, so no note names it.
+            Err(_) => true,
+        };
+        let is_found = |path: &Path| cache.has(path) || is_tracked(path);
         retain_written(input.disk, written, &is_found, &mut omitted);
         for (path, why) in &self.omitted_files {
             omitted.add(path, why);
@@ -209,6 +246,35 @@ impl ScanBasis {
             tree: self.tree,
             omitted,
         }))
+    }
+
+    /// Examines what changed. Returns false if only a whole scan is correct; then `memory` is unchanged.
+    fn apply_changes(
+        &mut self,
+        input: ScanInput<'_>,
+        memory: &mut ScanMemory,
+        mut changes: WorktreeChanges,
+    ) -> Result<bool, WorkspaceError> {
+        let (git, head) = (input.git()?, input.head_tree()?);
+        let markers = FolderMarkers::new(input.disk.root());
+        let has = |folder: &Path, name: &str| markers.has(folder, name);
+        if head.id() != self.head_tree {
+            let Some(moved) = self.find_moved(git, &head, &has)? else {
+                return Ok(false);
+            };
+            changes.files.extend(moved);
+        }
+        if !changes.is_empty() {
+            let Some(paths) = self.find_paths(input, memory, (&head, &has), changes)? else {
+                return Ok(false);
+            };
+            if !self.examine_paths(input, memory, &head, paths)? {
+                return Ok(false);
+            }
+        }
+        self.head_tree = head.id();
+        self.head = input.head.clone();
+        Ok(true)
     }
 
     /// Returns the files that differ between the last commit of the previous scan and the present one. `None` if
@@ -306,7 +372,7 @@ impl ScanBasis {
         self.new_files += paths.files.len() - before;
         let mut folders: BTreeSet<PathBuf> = found.folders.into_iter().collect();
         for folder in &changes.folders {
-            self.find_tracked_in(input.git, memory, (head, folder), &mut paths.files)?;
+            self.find_tracked_in(input.git()?, memory, (head, folder), &mut paths.files)?;
         }
         for path in &paths.files {
             let above = path.ancestors().skip(1).map(Path::to_owned);
@@ -394,7 +460,7 @@ impl ScanBasis {
             self.weights.remove(path);
             self.omitted_files.remove(path);
         }
-        let ScanInput { disk, git, .. } = input;
+        let (disk, git) = (input.disk, input.git()?);
         let mut size = input.objects.change_size();
         size.add_known(self.weights.values().sum());
         let attributes = ScanAttributes::read(

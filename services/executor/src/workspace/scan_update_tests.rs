@@ -10,7 +10,13 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::*;
-use crate::{tools::tests::World, workspace::tests::commit_tree};
+use crate::{
+    tools::tests::World,
+    workspace::{
+        scan_update::{LazyRepository, ScanRepository},
+        tests::commit_tree,
+    },
+};
 
 /// Tree of a scan with the omitted paths.
 type ScanOutcome = (Oid, OmittedPaths);
@@ -51,7 +57,7 @@ impl ScannedWorld {
         let workspace = &self.world.call.workspace;
         let repository = workspace.git.open().unwrap();
         let head = workspace.head_or_base();
-        run(workspace.scan_input(repository.objects(), &head))
+        run(workspace.scan_input(ScanRepository::Open(repository.objects()), &head))
     }
 
     /// Makes the last scan trust all states, and waits until the file system's time has passed it.
@@ -115,6 +121,28 @@ impl ScannedWorld {
             (&CommitAuthor::journeyman(), time_s),
         );
     }
+}
+
+#[test]
+fn unchanged_worktree_needs_no_repository() {
+    let world = ScannedWorld::new(true);
+    world.write_by_tool("shop/new.py", "new\n");
+    let (tree, _) = world.scan(ScanScope::Worktree);
+    let workspace = &world.world.call.workspace;
+    let head = workspace.head_or_base();
+    let missing = LazyRepository::at(&world.clock.path().join("missing"));
+    let scan = || {
+        let input = workspace.scan_input(ScanRepository::Lazy(&missing), &head);
+        world.scanner().scan(input, ScanScope::Worktree)
+    };
+    assert_eq!(scan().unwrap(), tree);
+    world.settle();
+    assert_eq!(scan().unwrap(), tree);
+    world.settle();
+    world.write("shop/new.py", "newer\n");
+    assert!(scan().is_err());
+    // After an error the next scan is a whole one.
+    assert_eq!(world.scan(ScanScope::Worktree), world.scan_afresh());
 }
 
 #[test]
@@ -211,9 +239,9 @@ fn tool_change_examines_written_path_only() {
     let (tree, _) = world.scan(ScanScope::Written);
     let changed = |tree: Oid| {
         world.with_input(|input| {
-            let find = |tree| input.git.find_tree(tree).unwrap();
-            let diff = input
-                .git
+            let git = input.git().unwrap();
+            let find = |tree| git.find_tree(tree).unwrap();
+            let diff = git
                 .diff_tree_to_tree(Some(&find(before)), Some(&find(tree)), None)
                 .unwrap();
             let paths = diff
@@ -302,9 +330,10 @@ fn new_attributes_convert_unchanged_files() {
     let (after, _) = world.scan(ScanScope::Worktree);
     let read = |tree: Oid| {
         world.with_input(|input| {
-            let tree = input.git.find_tree(tree).unwrap();
+            let git = input.git().unwrap();
+            let tree = git.find_tree(tree).unwrap();
             let id = tree.get_name("notes.txt").unwrap().id();
-            input.git.find_blob(id).unwrap().content().to_vec()
+            git.find_blob(id).unwrap().content().to_vec()
         })
     };
     assert_eq!(read(before), b"one\r\ntwo\r\n");
