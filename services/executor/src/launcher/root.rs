@@ -87,6 +87,25 @@ fn path_error<'a, E: Display>(path: &'a Path) -> impl Fn(E) -> String + 'a {
     move |error| format!("{}: {error}", path.display())
 }
 
+/// Path of the machine with what it leads to. Each is resolved once, because that reads every part of the path.
+struct ResolvedPath<'a> {
+    path: &'a Path,
+    target: PathBuf,
+    /// Content of the path itself, if it is a symbolic link.
+    link: Option<PathBuf>,
+}
+
+impl<'a> ResolvedPath<'a> {
+    /// Resolves a path; `None` if it leads to nothing.
+    fn find(path: &'a Path) -> Option<Self> {
+        Some(Self {
+            path,
+            target: path.canonicalize().ok()?,
+            link: fs::read_link(path).ok(),
+        })
+    }
+}
+
 /// Part of the machine that commands see.
 enum VisiblePath {
     Tree(PathBuf, MountTree),
@@ -97,22 +116,21 @@ enum VisiblePath {
 impl VisiblePath {
     /// Collects the visible paths that exist; a machine need not have all of them.
     fn all(paths: &[PathBuf]) -> Result<Vec<Self>, String> {
-        let places = paths.iter().filter(|path| !path.is_symlink());
-        let places: Vec<PathBuf> = places.filter_map(|path| path.canonicalize().ok()).collect();
-        let is_visible = |target: &Path| places.iter().any(|place| target.starts_with(place));
-        let mut found = Vec::new();
-        for path in paths {
-            let Ok(target) = path.canonicalize() else { continue };
-            let link = fs::read_link(path).ok().filter(|_| is_visible(&target));
-            found.push(match link {
-                Some(link) => Self::Link(path.clone(), link),
-                None => {
-                    let tree = MountTree::copy(&target).and_then(MountTree::read_only);
-                    Self::Tree(path.clone(), tree.map_err(path_error(path))?)
-                }
-            });
-        }
-        Ok(found)
+        let resolved: Vec<ResolvedPath<'_>> =
+            paths.iter().filter_map(|path| ResolvedPath::find(path)).collect();
+        let is_visible = |target: &Path| {
+            let mut places = resolved.iter().filter(|place| place.link.is_none());
+            places.any(|place| target.starts_with(&place.target))
+        };
+        let show = |found: &ResolvedPath<'_>| match &found.link {
+            Some(link) if is_visible(&found.target) => Ok(Self::Link(found.path.to_owned(), link.clone())),
+            Some(_) | None => {
+                let tree = MountTree::copy(&found.target).and_then(MountTree::read_only);
+                tree.map(|tree| Self::Tree(found.path.to_owned(), tree))
+                    .map_err(path_error(found.path))
+            }
+        };
+        resolved.iter().map(show).collect()
     }
 
     fn attach(self) -> Result<(), String> {
@@ -211,11 +229,8 @@ fn limit_processes(processes: u64) {
 
 fn guard_proc() -> Result<(), String> {
     let proc = Path::new("/proc");
-    let here = |names: &'static [&'static str]| {
-        let paths = names.iter().map(|name| proc.join(name));
-        paths.filter(|path| path.exists())
-    };
-    for path in here(&PROC_READ_ONLY) {
+    let here = |names: &'static [&'static str]| names.iter().map(|name| proc.join(name));
+    for path in here(&PROC_READ_ONLY).filter(|path| path.exists()) {
         let tree = MountTree::copy(&path).and_then(MountTree::read_only);
         tree.and_then(|tree| tree.attach(&path))
             .map_err(path_error(&path))?;
@@ -229,26 +244,45 @@ fn guard_proc() -> Result<(), String> {
 /// Covers the paths that exist. Returns the covered folders, which the caller must still make read-only.
 fn cover_all(paths: impl Iterator<Item = PathBuf>) -> Result<Vec<PathBuf>, String> {
     let mut folders = Vec::new();
-    // A missing path was not visible, or its parent is already covered.
-    for path in paths.filter(|path| path.exists()) {
-        cover_path(&path).map_err(path_error(&path))?;
-        if path.is_dir() {
+    for path in paths {
+        // A missing path was not visible, or its parent is already covered.
+        let Ok(metadata) = path.metadata() else { continue };
+        if metadata.is_dir() {
+            in_memory(&path, "size=1m,mode=0755").map_err(path_error(&path))?;
             folders.push(path);
+        } else {
+            let covered = MountTree::copy(Path::new("/dev/null")).and_then(|null| null.attach(&path));
+            covered.map_err(path_error(&path))?;
         }
     }
     Ok(folders)
-}
-
-fn cover_path(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
-        in_memory(path, "size=1m,mode=0755")
-    } else {
-        MountTree::copy(Path::new("/dev/null"))?.attach(path)
-    }
 }
 
 /// Returns the private folders that exist. In a root made by [`enter_root`] all of them do.
 pub(crate) fn private_folders() -> impl Iterator<Item = PathBuf> {
     let is_folder = |path: &PathBuf| path.symlink_metadata().is_ok_and(|metadata| metadata.is_dir());
     PRIVATE.iter().map(PathBuf::from).filter(is_folder)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn resolved_path_knows_target_and_link() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let top = folder.path().canonicalize().unwrap();
+        fs::create_dir_all(top.join("usr/bin")).unwrap();
+        symlink("usr/bin", top.join("bin")).unwrap();
+        symlink("nowhere", top.join("dangling")).unwrap();
+        let (usr, bin) = (top.join("usr"), top.join("bin"));
+        let found = ResolvedPath::find(&usr).unwrap();
+        assert_eq!((&found.target, found.link), (&usr, None));
+        let found = ResolvedPath::find(&bin).unwrap();
+        assert_eq!(found.target, top.join("usr/bin"));
+        assert_eq!(found.link, Some(PathBuf::from("usr/bin")));
+        for missing in ["dangling", "absent"] {
+            assert!(ResolvedPath::find(&top.join(missing)).is_none(), "{missing}");
+        }
+    }
 }
