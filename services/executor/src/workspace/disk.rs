@@ -2,8 +2,10 @@
 
 use std::{
     collections::BTreeSet,
+    ffi::OsStr,
     fs::{self, FileType},
     io,
+    os::unix::ffi::OsStrExt,
     path::{Path, PathBuf},
     sync::{Arc, OnceLock},
 };
@@ -383,7 +385,7 @@ impl WorkspaceDisk {
 
     /// Returns the relative path of an entry if it has the type.
     pub(super) fn inside(&self, entry: &DirEntry, is_wanted: fn(&FileType) -> bool) -> Option<PathBuf> {
-        let path = entry.path().strip_prefix(self.tree.path()).ok()?;
+        let path = path_beneath(self.tree.path(), entry.path())?;
         entry
             .file_type()
             .is_some_and(|kind| is_wanted(&kind))
@@ -408,20 +410,22 @@ impl WorkspaceDisk {
             .require_git(false);
         walk.follow_links(false)
             .max_depth(Some(MAX_DEPTH))
-            .sort_by_file_path(Path::cmp);
+            // The entries of one folder differ in their names only.
+            .sort_by_file_name(OsStr::cmp);
         walk.git_ignore(has_safe_rules(self.tree.path()));
         let (skipped, root) = (Arc::clone(skipped), self.tree.path().to_owned());
         walk.filter_entry(move |entry| {
             let is_root = entry.depth() == 0;
             let is_ours = is_root || !is_git_folder(entry.file_name().as_encoded_bytes());
             let is_folder = entry.file_type().is_some_and(|kind| kind.is_dir());
-            if let (Some(scope), false, Ok(path)) = (&scope, is_root, entry.path().strip_prefix(&root))
+            if let (Some(scope), false) = (&scope, is_root)
+                && let Some(path) = path_beneath(&root, entry.path())
                 && !scope.should_visit(path, is_folder)
             {
                 return false;
             }
             let is_safe = is_root || !is_folder || !is_ours || has_safe_rules(entry.path());
-            if let (false, Ok(path)) = (is_safe, entry.path().strip_prefix(&root)) {
+            if let (false, Some(path)) = (is_safe, path_beneath(&root, entry.path())) {
                 let mut skipped = skipped.lock();
                 skipped.push(path.to_owned());
             }
@@ -429,6 +433,19 @@ impl WorkspaceDisk {
         });
         walk
     }
+}
+
+/// Returns the part of a path below a folder to which a walk joined names. Its bytes are compared, because a comparison
+/// of components parses both paths for each entry of a worktree.
+fn path_beneath<'p>(folder: &Path, path: &'p Path) -> Option<&'p Path> {
+    let folder = folder.as_os_str().as_bytes();
+    let rest = path.as_os_str().as_bytes().strip_prefix(folder)?;
+    let inner = match rest.strip_prefix(b"/") {
+        Some(inner) => inner,
+        None if rest.is_empty() || folder.ends_with(b"/") => rest,
+        None => return None,
+    };
+    Some(Path::new(OsStr::from_bytes(inner)))
 }
 
 /// Returns true when the ignore file of a folder can be read safely.
@@ -478,6 +495,28 @@ pub(super) fn claim_folder(folder: &Path, repository: &RepositoryName) -> io::Re
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn walked_path_is_relative_to_folder() {
+        for (folder, path, inner) in [
+            ("/w/tree", "/w/tree", Some("")),
+            ("/w/tree", "/w/tree/a", Some("a")),
+            ("/w/tree", "/w/tree/a b/\u{e9}", Some("a b/\u{e9}")),
+            ("/w/tree/", "/w/tree/a/b", Some("a/b")),
+            ("/", "/a", Some("a")),
+            ("/w/tree", "/w/tree2/a", None),
+            ("/w/tree", "/w", None),
+            ("/w/tree", "a", None),
+        ] {
+            let found = path_beneath(Path::new(folder), Path::new(path));
+            assert_eq!(found, inner.map(Path::new), "{folder} {path}");
+            assert_eq!(
+                found,
+                Path::new(path).strip_prefix(folder).ok(),
+                "{folder} {path}"
+            );
+        }
+    }
 
     #[test]
     fn freed_checkout_path_is_reused() {
