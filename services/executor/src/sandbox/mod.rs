@@ -17,6 +17,7 @@ use std::{
     os::fd::AsFd,
     path::{Path, PathBuf},
     process::Stdio,
+    sync::Arc,
     time::Duration,
 };
 
@@ -52,13 +53,13 @@ const RUNNER_START: Duration = Duration::from_secs(30);
 /// Lowest memory limit of commands; with less a command could not start.
 const LEAST_MEMORY_MIB: u64 = 64;
 
-/// Confinement of commands on this machine.
+/// Confinement of commands on this machine. Each call has a copy, so the large parts are shared.
 #[derive(Clone, Debug)]
 pub(crate) struct CommandSandbox {
     way: LauncherSource,
-    view: MachineView,
+    view: Arc<MachineView>,
     limits: CommandLimits,
-    probe: SandboxProbe,
+    probe: Arc<SandboxProbe>,
     room: CommandRoom,
 }
 
@@ -103,9 +104,9 @@ impl CommandSandbox {
         let limits = limit_to_container(limits, probe.memory_limit, runner.is_some());
         Ok(Self {
             way,
-            view,
+            view: Arc::new(view),
             limits,
-            probe,
+            probe: Arc::new(probe),
             room: CommandRoom::new(1),
         })
     }
@@ -145,10 +146,10 @@ impl CommandSandbox {
     pub(crate) fn without_launcher() -> Self {
         Self {
             way: LauncherSource::Launcher(PathBuf::from("/nonexistent")),
-            view: MachineView::default(),
+            view: Arc::default(),
             limits: CommandLimits::default(),
             room: CommandRoom::new(1),
-            probe: SandboxProbe {
+            probe: Arc::new(SandboxProbe {
                 offers: KernelConfinement::default(),
                 landlock_abi: 0,
                 cgroup: None,
@@ -158,18 +159,19 @@ impl CommandSandbox {
                 gvisor: false,
                 uid: 0,
                 toolchain: InstalledToolchain::default(),
-            },
+            }),
         }
     }
 
     /// Disables mechanisms, as on a machine that does not support them.
     pub(crate) fn without(mut self, mechanisms: &[ConfinementMechanism]) -> Self {
+        let probe = Arc::make_mut(&mut self.probe);
         for mechanism in mechanisms {
             match mechanism {
-                ConfinementMechanism::Landlock => self.probe.offers.landlock = 0,
-                ConfinementMechanism::Seccomp => self.probe.offers.seccomp = false,
-                ConfinementMechanism::Namespaces => self.probe.offers.namespaces = false,
-                ConfinementMechanism::Cgroup => self.probe.cgroup = None,
+                ConfinementMechanism::Landlock => probe.offers.landlock = 0,
+                ConfinementMechanism::Seccomp => probe.offers.seccomp = false,
+                ConfinementMechanism::Namespaces => probe.offers.namespaces = false,
+                ConfinementMechanism::Cgroup => probe.cgroup = None,
             }
         }
         self
@@ -194,7 +196,8 @@ impl CommandSandbox {
 
     /// Limits Landlock to the version of an older kernel.
     pub(crate) fn with_landlock_abi(mut self, abi: u32) -> Self {
-        self.probe.offers.landlock = abi.min(self.probe.offers.landlock);
+        let offers = &mut Arc::make_mut(&mut self.probe).offers;
+        offers.landlock = abi.min(offers.landlock);
         self
     }
 
@@ -398,7 +401,7 @@ mod tests {
         );
         let with = |change: fn(&mut SandboxProbe)| {
             let mut sandbox = root.clone();
-            change(&mut sandbox.probe);
+            change(Arc::make_mut(&mut sandbox.probe));
             sandbox.require_process_limit()
         };
         assert_eq!(with(|probe| probe.uid = 1000), Ok(()));
@@ -410,10 +413,22 @@ mod tests {
             processes,
         };
         let mut grouped = root.clone();
-        grouped.probe.cgroup = Some(group(true));
+        Arc::make_mut(&mut grouped.probe).cgroup = Some(group(true));
         assert_eq!(grouped.require_process_limit(), Ok(()));
-        grouped.probe.cgroup = Some(group(false));
+        Arc::make_mut(&mut grouped.probe).cgroup = Some(group(false));
         assert!(grouped.require_process_limit().is_err());
+    }
+
+    #[test]
+    fn changed_copy_leaves_other_copies() {
+        let first = CommandSandbox::without_launcher();
+        let second = first.clone();
+        assert!(Arc::ptr_eq(&first.view, &second.view) && Arc::ptr_eq(&first.probe, &second.probe));
+        let mut with_seccomp = first.clone();
+        Arc::make_mut(&mut with_seccomp.probe).offers.seccomp = true;
+        let without = with_seccomp.clone().without(&[ConfinementMechanism::Seccomp]);
+        assert!(with_seccomp.probe().offers.seccomp);
+        assert!(!without.probe().offers.seccomp && !first.probe().offers.seccomp);
     }
 
     #[test]
