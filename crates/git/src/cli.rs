@@ -1,8 +1,19 @@
 //! The `git` command line in isolation: cleared environment, pinned configuration, limited output.
 
-use std::{ffi::OsString, fs, io::Write as _, path::Path, process::Stdio, time::Duration};
+use std::{
+    ffi::{OsStr, OsString},
+    fs,
+    io::Write as _,
+    path::{Path, PathBuf},
+    process::Stdio,
+    sync::LazyLock,
+    time::Duration,
+};
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::{
+    fs::{Access, access},
+    process::{Pid, Signal, kill_process_group},
+};
 use tokio::{
     io::{AsyncRead, AsyncReadExt},
     process::{Child, Command},
@@ -13,6 +24,9 @@ use crate::{
     fsck::FETCH_SEVERITIES,
     progress::{FetchWatch, StalledFetch},
 };
+
+/// Name of the program.
+const NAME: &str = "git";
 
 // Maximum of each output stream that is kept, in bytes. A listing has about 100 bytes for each branch.
 const OUTPUT_CAP: usize = 64 * 1024 * 1024;
@@ -82,9 +96,26 @@ const AUTHORITIES: [(&str, &str); 2] = [
     ("SSL_CERT_DIR", "GIT_SSL_CAPATH"),
 ];
 
+/// Program of every call, searched once. In a cleared environment the standard library starts a program without a
+/// path by a fork, which copies the page tables of the whole service.
+static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| find_program(&read_search_path()));
+
+fn read_search_path() -> OsString {
+    std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
+}
+
+/// Returns the path of `git`, or its name if no folder has it, so that its start fails with the reason.
+fn find_program(search_path: &OsStr) -> PathBuf {
+    let folders = std::env::split_paths(search_path).filter(|folder| folder.is_absolute());
+    let mut files = folders.map(|folder| folder.join(NAME));
+    files
+        .find(|file| file.is_file() && access(file.as_path(), Access::EXEC_OK).is_ok())
+        .unwrap_or_else(|| NAME.into())
+}
+
 /// Environment of every call.
 pub(crate) fn build_environment() -> Vec<(&'static str, OsString)> {
-    let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
+    let path = read_search_path();
     let authorities = AUTHORITIES.into_iter().filter_map(|(ours, gits)| {
         let value = std::env::var_os(ours).filter(|value| !value.is_empty())?;
         Some((gits, value))
@@ -150,7 +181,7 @@ fn remove_file(path: &Path) -> Result<(), Error> {
 /// [`Error::Failed`] when the configuration cannot be written.
 pub fn prepare_command(git_dir: &Path) -> Result<std::process::Command, Error> {
     write_configuration(git_dir)?;
-    let mut command = std::process::Command::new("git");
+    let mut command = std::process::Command::new(&*PROGRAM);
     command.args(build_leading_args(git_dir));
     command.env_clear().envs(build_environment()).current_dir("/");
     Ok(command)
@@ -322,4 +353,42 @@ pub(crate) fn summarize_stderr(stderr: &str) -> String {
     let lines: Vec<&str> = stderr.lines().filter(telling).map(str::trim).collect();
     let text = lines[lines.len().saturating_sub(3)..].join("; ");
     text.chars().take(400).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    use super::*;
+
+    #[test]
+    fn program_has_path_of_first_executable() {
+        let folder = tempfile::TempDir::new().unwrap();
+        for (name, mode) in [("plain", 0o644), ("first", 0o755), ("second", 0o755)] {
+            let file = folder.path().join(name).join(NAME);
+            fs::create_dir(file.parent().unwrap()).unwrap();
+            fs::write(&file, "#!/bin/sh\n").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(mode)).unwrap();
+        }
+        fs::create_dir_all(folder.path().join("folder").join(NAME)).unwrap();
+        let place = |name: &str| folder.path().join(name);
+        for (names, found) in [
+            ("absent folder plain first second", place("first").join(NAME)),
+            ("second first", place("second").join(NAME)),
+            ("folder", PathBuf::from(NAME)),
+            ("", PathBuf::from(NAME)),
+        ] {
+            let relative = [PathBuf::from("relative")].into_iter();
+            let folders = relative.chain(names.split_whitespace().map(place));
+            let search_path = std::env::join_paths(folders).unwrap();
+            assert_eq!(find_program(&search_path), found, "{names:?}");
+        }
+    }
+
+    #[test]
+    fn prepared_command_names_program_by_path() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let command = prepare_command(folder.path()).unwrap();
+        assert!(Path::new(command.get_program()).is_absolute());
+    }
 }
