@@ -1,7 +1,10 @@
 //! `JUnit` XML files that a check wrote: at the usual paths of Gradle and Maven, and at those that the caller
 //! names.
 
-use std::path::{Path, PathBuf};
+use std::{
+    path::{Path, PathBuf},
+    sync::LazyLock,
+};
 
 use domain::check::TestReport;
 use globset::{Glob, GlobSet, GlobSetBuilder};
@@ -32,10 +35,15 @@ const MAX_FILES: usize = 2000;
 // Limit in bytes. A larger file counts as a report that cannot be read.
 const MAX_BYTES: u64 = 8 << 20;
 
+/// Usual paths of reports, compiled once for all checks.
+static USUAL_PATTERNS: LazyLock<GlobSet> = LazyLock::new(|| compile_patterns(USUAL).unwrap_or_default());
+
 /// Patterns of report files, with the files that existed before the command.
 pub(super) struct ReportSearch {
+    /// Patterns of the caller.
     patterns: GlobSet,
-    is_looked_for: bool,
+    /// Usual paths, in the project of a JVM.
+    usual: Option<&'static GlobSet>,
     before: Vec<(PathBuf, FileStat)>,
 }
 
@@ -46,19 +54,9 @@ impl ReportSearch {
         let is_jvm = JVM
             .iter()
             .any(|name| matches!(root.stat(Path::new(name)), Ok(Some(_))));
-        let usual = USUAL.into_iter().filter(|_| is_jvm);
-        let mut set = GlobSetBuilder::new();
-        for pattern in patterns.iter().map(String::as_str).chain(usual) {
-            let glob = Glob::new(pattern)
-                .map_err(|_| WorkspaceError::BadRequest(format!("{pattern:?} is no pattern of paths")))?;
-            set.add(glob);
-        }
-        let patterns = set.build().map_err(|_| {
-            WorkspaceError::BadRequest("the patterns of report files are too large".to_owned())
-        })?;
         let mut reports = Self {
-            is_looked_for: !patterns.is_empty(),
-            patterns,
+            patterns: compile_patterns(patterns.iter().map(String::as_str))?,
+            usual: is_jvm.then(|| &*USUAL_PATTERNS),
             before: Vec::new(),
         };
         reports.before = reports.find(root);
@@ -92,7 +90,7 @@ impl ReportSearch {
 
     fn find(&self, root: &WorkspaceRoot) -> Vec<(PathBuf, FileStat)> {
         let mut found = Vec::new();
-        if !self.is_looked_for {
+        if self.patterns.is_empty() && self.usual.is_none() {
             return found;
         }
         let (mut queue, mut folders) = (vec![(PathBuf::new(), 0)], 0);
@@ -105,7 +103,7 @@ impl ReportSearch {
                 if entry.is_folder && depth < MAX_DEPTH && folders < MAX_FOLDERS {
                     let is_skipped = SKIPPED.contains(&entry.name.as_str());
                     queue.extend((!is_skipped).then(|| (path, depth + 1)));
-                } else if !entry.is_folder && found.len() < MAX_FILES && self.patterns.is_match(&path) {
+                } else if !entry.is_folder && found.len() < MAX_FILES && self.is_report(&path) {
                     let stat = root.stat(&path).ok().flatten();
                     found.extend(stat.map(|stat| (path, stat)));
                 }
@@ -113,6 +111,21 @@ impl ReportSearch {
         }
         found
     }
+
+    fn is_report(&self, path: &Path) -> bool {
+        self.patterns.is_match(path) || self.usual.is_some_and(|usual| usual.is_match(path))
+    }
+}
+
+fn compile_patterns<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<GlobSet, WorkspaceError> {
+    let mut set = GlobSetBuilder::new();
+    for pattern in patterns {
+        let glob = Glob::new(pattern)
+            .map_err(|_| WorkspaceError::BadRequest(format!("{pattern:?} is no pattern of paths")))?;
+        set.add(glob);
+    }
+    set.build()
+        .map_err(|_| WorkspaceError::BadRequest("the patterns of report files are too large".to_owned()))
 }
 
 #[cfg(test)]
@@ -131,6 +144,20 @@ mod tests {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap()).unwrap();
         std::fs::write(path, text).unwrap();
+    }
+
+    #[test]
+    fn usual_patterns_need_jvm_build_file() {
+        assert_eq!(USUAL_PATTERNS.len(), USUAL.len());
+        let (folder, root) = open_workspace_root();
+        let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
+        write_file(&folder, "api/target/surefire-reports/TEST-A.xml", XML);
+        assert_eq!(reports.read(&root), None);
+        write_file(&folder, "build.gradle.kts", "");
+        let reports = ReportSearch::before(&root, &["out/*.xml".to_owned()]).unwrap();
+        write_file(&folder, "target/surefire-reports/TEST-B.xml", XML);
+        write_file(&folder, "out/TEST-C.xml", XML);
+        assert_eq!(reports.read(&root).unwrap().passed, 2);
     }
 
     #[test]
