@@ -3,7 +3,9 @@
 use std::{
     collections::{BTreeMap, BTreeSet},
     fs,
+    io::Write as _,
     ops::RangeInclusive,
+    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -79,7 +81,19 @@ fn create_layout(path: &Path) -> Result<(), Error> {
     }
     write_configuration(path)?;
     // The last file: a folder without it is not a repository, so the next call repeats an interrupted creation.
-    Ok(fs::write(path.join("HEAD"), "ref: refs/heads/main\n")?)
+    // A rename keeps a full disk from leaving an empty file, and follows no symbolic link.
+    let mut head = tempfile::Builder::new()
+        .prefix("HEAD-")
+        .permissions(fs::Permissions::from_mode(0o666))
+        .tempfile_in(path)?;
+    head.write_all(b"ref: refs/heads/main\n")?;
+    head.persist(path.join("HEAD")).map_err(|error| error.error)?;
+    Ok(())
+}
+
+/// Returns true when the folder has a head. An empty file does not count, because `git` refuses a repository with it.
+fn has_head(path: &Path) -> bool {
+    fs::metadata(path.join("HEAD")).is_ok_and(|head| head.len() > 0)
 }
 
 impl BareRepository {
@@ -88,7 +102,7 @@ impl BareRepository {
     /// # Errors
     /// [`Error::Failed`] when the disk cannot be written.
     pub fn init_bare(path: &Path) -> Result<Self, Error> {
-        if path.join("HEAD").exists() {
+        if has_head(path) {
             // libgit2 reads a present configuration, so it must be ours by then.
             write_configuration(path)?;
             match Self::open(path) {

@@ -769,3 +769,26 @@ fn initialization_completes_missing_folders() {
         assert_eq!(repository.branch_head("main").unwrap(), Some(commit), "{missing}");
     }
 }
+
+#[test]
+fn initialization_replaces_broken_head() {
+    for is_link in [false, true] {
+        let folder = TempDir::new().unwrap();
+        let (path, outside) = (folder.path().join("r"), folder.path().join("outside"));
+        let repository = BareRepository::init_bare(&path).unwrap();
+        let commit = create_commit(&repository, None, &[("a.txt", Some("one\n"))]);
+        repository.set_branch("main", &commit).unwrap();
+        let head = path.join("HEAD");
+        if is_link {
+            std::fs::remove_file(&head).unwrap();
+            std::os::unix::fs::symlink(&outside, &head).unwrap();
+        } else {
+            std::fs::write(&head, "").unwrap();
+        }
+        let repository = BareRepository::init_bare(&path).unwrap();
+        assert_eq!(std::fs::read_to_string(&head).unwrap(), "ref: refs/heads/main\n");
+        assert!(head.symlink_metadata().unwrap().is_file() && !outside.exists());
+        let found = repository.objects().head().unwrap().target().unwrap();
+        assert_eq!(found.to_string(), commit.as_str());
+    }
+}
