@@ -247,7 +247,11 @@ impl Workspace {
         let changed = self.history.note(tree, self.scanner.unstored());
         if changed {
             let (objects, base) = (&self.git.objects, &self.git.base);
-            if let Err(problem) = objects.tidy(&self.run, repository.get()?, base, &self.history) {
+            let tidied = repository
+                .get()
+                .and_then(|git| objects.tidy(&self.run, git, base, &self.history));
+            // No later call returns this change, so a failure must not replace it.
+            if let Err(problem) = tidied {
                 tracing::warn!(run = %self.run, %problem, "objects that nothing names stay");
             }
         }

@@ -146,6 +146,19 @@ fn unchanged_worktree_needs_no_repository() {
 }
 
 #[test]
+fn failed_cleanup_hides_no_change() {
+    let world = ScannedWorld::new(true);
+    let workspace = &world.world.call.workspace;
+    workspace.has_changed().unwrap();
+    world.write_by_tool("shop/new.py", "new\n");
+    // This scan finds the change, so that the next one opens no repository.
+    world.scan(ScanScope::Worktree);
+    let path = workspace.git.path();
+    fs::rename(path, path.with_extension("away")).unwrap();
+    assert!(workspace.has_changed().unwrap());
+}
+
+#[test]
 fn new_files_of_tools_follow_ignore_rules() {
     let world = ScannedWorld::new(false);
     for path in ["build/x.txt", "shop/new.py", "run.log", "new/folder/a.txt"] {
