@@ -87,23 +87,20 @@ impl IssueIdentities {
         at: Timestamp,
     ) -> Result<Option<IssueIdentity>, Error> {
         let name = IssueIdentity::name_of_id(key.instance(), id);
-        for _ in 0..TRIES {
-            let (known, revision) = self.find(&name).await?;
-            if known.is_some() {
-                return Ok(None);
-            }
-            let (of_key, last) = self.find(&IssueIdentity::name_of_key(key)).await?;
-            let records = of_key.as_ref().map_or(key, |other| &other.ticket);
-            let first = build_first_identity(id, key, records, at);
-            match self
-                .write(first, (name.as_str(), revision), Some((key, last)))
-                .await
-            {
-                Err(Error::Conflict) => {}
-                written => return written.map(Some),
-            }
+        let (known, revision) = self.find(&name).await?;
+        if known.is_some() {
+            return Ok(None);
         }
-        Err(Error::Conflict)
+        let (of_key, last) = self.find(&IssueIdentity::name_of_key(key)).await?;
+        let records = of_key.as_ref().map_or(key, |other| &other.ticket);
+        let first = build_first_identity(id, key, records, at);
+        let written = self.write(first, (name.as_str(), revision), Some((key, last)));
+        match written.await {
+            // The record of the key may be written already, while another process has kept the issue with another
+            // key. Only a complete repetition makes both agree.
+            Err(Error::Conflict) => self.keep(id, key, records, at).await.map(Some),
+            written => written.map(Some),
+        }
     }
 
     async fn try_keep(

@@ -414,3 +414,25 @@ async fn simultaneous_first_keys_keep_one_identity() {
     assert_eq!(identities.of_id(None, 7).await.unwrap(), Some(identity.clone()));
     assert_eq!(identities.of_key(&key).await.unwrap(), Some(identity));
 }
+
+#[tokio::test]
+async fn simultaneous_keys_of_issue_agree() {
+    let world = World::new().await;
+    let identities = world.queue.issue_identities();
+    for id in 1..=8 {
+        let keys = [build_ticket_key(2 * id), build_ticket_key(2 * id + 1)];
+        let at = [5, 6].map(Timestamp::from_unix_ms);
+        let (first, second) = tokio::join!(
+            identities.keep_first(id, &keys[0], at[0]),
+            identities.keep_first(id, &keys[1], at[1]),
+        );
+        first.unwrap();
+        second.unwrap();
+        let identity = identities.of_id(None, id).await.unwrap();
+        for key in &keys {
+            let of_key = identities.of_key(key).await.unwrap();
+            // An issue that was known already takes no key from a first record.
+            assert!(of_key.is_none() || of_key == identity, "{of_key:?} {identity:?}");
+        }
+    }
+}
