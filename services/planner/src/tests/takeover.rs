@@ -101,33 +101,48 @@ async fn dead_planner_loses_ticket_within_seconds() {
     world.stop(planner).await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn interrupted_fold_continues_started_run() {
-    let world = World::start(build_fix_script()).await;
-    world.ask().await;
-    // A planner that ended after the start of the run saved no row.
-    let mut triggers = world
-        .queue
-        .triggers()
-        .read_after(&build_ticket_key(), 0)
-        .await
-        .unwrap();
-    let (sequence, trigger) = triggers.remove(0);
+/// Starts the run of the ticket's only trigger, as a planner with this fence does it.
+async fn start_run(world: &World, fence: domain::RunFence) -> domain::RunId {
+    let log = world.queue.triggers();
+    let (sequence, trigger) = log.read_after(&build_ticket_key(), 0).await.unwrap().remove(0);
     let run = domain::RunId::new(build_ticket_key(), sequence);
     let entry = domain::JournalEntry {
         position: 0,
         nonce: queue::create_nonce(),
-        fence: domain::RunFence::default(),
+        fence,
         at: bootstrap::read_wall_clock(),
         fact: Fact::RunStarted {
             trigger: Box::new(trigger),
         },
     };
     world.queue.journal().append(&run, 0, &entry).await.unwrap();
+    run
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn interrupted_fold_continues_started_run() {
+    let world = World::start(build_fix_script()).await;
+    world.ask().await;
+    // A planner that ended after the start of the run saved no row.
+    let run = start_run(&world, domain::RunFence::default()).await;
     let planner = world.planner().await;
     let row = world.finished(1).await;
     assert_eq!((&row.runs[0].id, &row.runs[0].status), (&run, &COMPLETED));
     let facts = list_fact_names(&world, &row).await;
     assert_eq!(facts[..2], ["run_started", "taken_over"]);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_of_newer_planner_stays_untouched() {
+    let world = World::start_with(build_fix_script(), 1_000).await;
+    world.ask().await;
+    let run = start_run(&world, domain::RunFence::new(u64::MAX, 1, 1)).await;
+    let planner = world.planner().await;
+    // The second delivery follows the end of the first session.
+    let again = async || (world.row().await?.fence.stamp().delivered > 1).then_some(());
+    world.until("a second delivery", again).await;
+    assert_eq!(world.queue.journal().read(&run).await.unwrap().len(), 1);
+    assert_eq!(world.row().await.unwrap().runs, []);
     world.stop(planner).await;
 }

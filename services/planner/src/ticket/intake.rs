@@ -72,14 +72,16 @@ impl TicketSession<'_> {
         }
         // Not read first: nearly every run is new, and only the leader decides that its journal is empty.
         match self.start(run.clone(), trigger).await {
-            Err(TicketError::Lost) => {
-                if self.load(&run).await? {
-                    Ok(())
-                } else {
-                    Err(TicketError::Lost)
-                }
-            }
-            started => started,
+            Err(TicketError::Lost) => {}
+            started => return started,
+        }
+        // The lease may be lost instead.
+        self.check()?;
+        self.load(&run).await?;
+        // A newer planner may have started the run a moment ago. This one must not append to its journal.
+        match self.runs.get(&run) {
+            Some(live) if live.state.journal.fence <= self.fence => Ok(()),
+            Some(_) | None => Err(TicketError::Lost),
         }
     }
 
