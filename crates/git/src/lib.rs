@@ -4,6 +4,7 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+mod bare_layout;
 mod change;
 mod cli;
 mod commit_copy;

@@ -2,10 +2,7 @@
 
 use std::{
     collections::{BTreeMap, BTreeSet},
-    fs,
-    io::Write as _,
     ops::RangeInclusive,
-    os::unix::fs::PermissionsExt as _,
     path::{Path, PathBuf},
     sync::OnceLock,
 };
@@ -15,6 +12,7 @@ use git2::{ConfigLevel, Oid, RepositoryOpenFlags};
 
 use crate::{
     ChangeSet, CommitInfo, Error, InspectionBudget, PackLimits,
+    bare_layout::{create_layout, has_head, remove_all_locks},
     change::inspect_change,
     cli::write_configuration,
     external_content::{ExternalContent, find_external_content, find_lfs_files},
@@ -71,31 +69,6 @@ pub(crate) fn disable_system_gitconfig() -> Result<(), Error> {
     done.clone().map_err(|problem| Error::Failed(problem.into()))
 }
 
-/// Creates the files of an empty bare repository.
-///
-/// libgit2 creates the same ones, and besides them descriptions that nothing reads. It also writes each setting on its
-/// own, after probes with temporary files.
-fn create_layout(path: &Path) -> Result<(), Error> {
-    for folder in ["objects/info", "objects/pack", "refs/heads", "refs/tags"] {
-        fs::create_dir_all(path.join(folder))?;
-    }
-    write_configuration(path)?;
-    // The last file: a folder without it is not a repository, so the next call repeats an interrupted creation.
-    // A rename keeps a full disk from leaving an empty file, and follows no symbolic link.
-    let mut head = tempfile::Builder::new()
-        .prefix("HEAD-")
-        .permissions(fs::Permissions::from_mode(0o666))
-        .tempfile_in(path)?;
-    head.write_all(b"ref: refs/heads/main\n")?;
-    head.persist(path.join("HEAD")).map_err(|error| error.error)?;
-    Ok(())
-}
-
-/// Returns true when the folder has a head. An empty file does not count, because `git` refuses a repository with it.
-fn has_head(path: &Path) -> bool {
-    fs::metadata(path.join("HEAD")).is_ok_and(|head| head.len() > 0)
-}
-
 impl BareRepository {
     /// Creates an empty bare repository with our configuration, or opens the present one.
     ///
@@ -123,10 +96,7 @@ impl BareRepository {
     /// # Errors
     /// [`Error::Failed`] when the disk cannot be written.
     pub fn take_over(path: &Path) -> Result<Self, Error> {
-        for folder in ["", "objects/info", "objects/pack"] {
-            remove_locks(&path.join(folder))?;
-        }
-        remove_locks_beneath(&path.join("refs"))?;
+        remove_all_locks(path)?;
         Self::init_bare(path)
     }
 
@@ -574,32 +544,4 @@ pub(crate) fn convert_commit_id(id: Oid) -> Result<CommitId, Error> {
     id.to_string()
         .parse()
         .map_err(|error: domain::InvalidId| Error::Failed(error.into()))
-}
-
-fn remove_locks(folder: &Path) -> Result<(), Error> {
-    for path in list_folder(folder)? {
-        if path.extension().is_some_and(|extension| extension == "lock") && path.is_file() {
-            fs::remove_file(&path)?;
-        }
-    }
-    Ok(())
-}
-
-fn remove_locks_beneath(folder: &Path) -> Result<(), Error> {
-    remove_locks(folder)?;
-    for path in list_folder(folder)?.into_iter().filter(|path| path.is_dir()) {
-        remove_locks_beneath(&path)?;
-    }
-    Ok(())
-}
-
-/// Lists the entries of a folder; empty for a missing one.
-fn list_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    match fs::read_dir(folder) {
-        Ok(found) => Ok(found
-            .map(|entry| Ok(entry?.path()))
-            .collect::<Result<_, std::io::Error>>()?),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(error) => Err(error.into()),
-    }
 }
