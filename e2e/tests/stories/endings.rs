@@ -227,7 +227,7 @@ async fn transient_model_error_is_retried() {
     let world = TestWorld::start(Options::default()).await.unwrap();
     world.model.fail_next(ServiceFault::new("", 1, 529));
     world.model.cut_next(1);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     world.stop().await.unwrap();
 }
 

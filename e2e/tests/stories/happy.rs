@@ -155,7 +155,7 @@ async fn renewed_certificates_need_no_restart() {
         ..Options::default()
     };
     let mut world = TestWorld::start(options).await.unwrap();
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     world.renew_certificates().unwrap();
     // The new executor starts with the new certificate. The planner continues and uses its own renewed one.
     let processes = world.processes().unwrap();

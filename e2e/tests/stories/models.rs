@@ -45,7 +45,7 @@ fn list_model_names(calls: &[ModelCall]) -> Vec<&str> {
 async fn rules_select_model_of_each_phase() {
     let rules = "agent:\n  models: {intake: tiny, work: \"second:strong\", review: judge}\n";
     let (world, second) = start_provider_world(rules, "").await;
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     assert_eq!(
         list_model_names(&world.model.calls_of(surrounding_replies::INTAKE)),
         ["tiny"]

@@ -14,7 +14,7 @@ fn build_intake_script(fields: &Value) -> Vec<ScriptStep> {
 #[tokio::test(flavor = "multi_thread")]
 async fn ordinary_ticket_costs_two_extra_calls() {
     let world = start_default_world().await;
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     assert_eq!(world.model.calls_of(surrounding_replies::INTAKE).len(), 1);
     assert_eq!(world.model.calls_of(surrounding_replies::PLAN).len(), 0);
     assert_eq!(world.model.calls_of(surrounding_replies::REVIEW).len(), 1);
@@ -30,7 +30,7 @@ async fn trivial_ticket_costs_one_extra_call() {
         "",
         build_intake_script(&json!({"class": "trivial"})),
     );
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     let around_the_work = world.model.all_calls().len() - world.model.calls().len();
     assert_eq!(around_the_work, 1, "a change of one line has no review");
     only_pull_request(&world);
@@ -104,7 +104,7 @@ async fn large_ticket_is_planned_before_work() {
     let mut script = fixture::build_shop_script();
     script[0].expect = Some("1. Multiply by the quantity. (shop/cart.py)".to_owned());
     world.model.set_script("", script);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     only_pull_request(&world);
     world.stop().await.unwrap();
 }
@@ -130,7 +130,7 @@ async fn repeated_objection_reaches_pull_request() {
             .expecting("The total is not a number."),
     );
     world.model.set_script("", script);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     let body = only_pull_request(&world).body;
     assert!(
         body.contains("shop/cart.py line 20: The total is not a number. (A line with no price)"),
@@ -165,7 +165,7 @@ async fn worse_rework_is_dropped_for_proven_change() {
         script.push(finish().expecting("test_an_empty_cart_costs_nothing"));
     }
     world.model.set_script("", script);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     let pull = only_pull_request(&world);
     let file = world
         .github
@@ -207,7 +207,7 @@ async fn long_conversation_is_cleared_without_harm() {
         ..Options::default()
     });
     let world = world.await.unwrap();
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     only_pull_request(&world);
     let last = world.model.calls().pop().unwrap().request.to_string();
     assert!(last.contains("left out to make room"), "{last}");
@@ -240,7 +240,7 @@ async fn twice_summarized_conversation_keeps_change_right() {
         ..Options::default()
     });
     let world = world.await.unwrap();
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     only_pull_request(&world);
     let calls = world.model.calls();
     let asked =

@@ -36,7 +36,7 @@ fn extract_evidence(body: &str) -> &str {
 #[tokio::test(flavor = "multi_thread")]
 async fn reviewer_and_users_read_same_evidence() {
     let world = start_default_world().await;
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     compare_normalized_snapshot(|| {
         assert_snapshot!(abridge_model_request(&last_of_review(&world)), @r#"
         Review this change. The checkout is branch main at commit [short] with the change.
@@ -263,7 +263,7 @@ async fn earlier_failure_is_not_blamed_on_change() {
     let mut script = fixture::build_shop_script();
     script[4].expect = Some("failures=1".to_owned());
     world.model.set_script("", script);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     let pull = only_pull_request(&world);
     compare_normalized_snapshot(|| {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
@@ -395,7 +395,7 @@ async fn flaky_test_is_named_without_blame() {
         .github
         .commit(fixture::REPOSITORY, "main", "A test of the clock", &files)
         .unwrap();
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     let pull = only_pull_request(&world);
     compare_normalized_snapshot(|| {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
@@ -481,7 +481,7 @@ async fn failing_tests_return_change_to_work() {
         "Count every piece in the cart's total",
     ));
     world.model.set_script("", script);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     let calls = world.model.calls();
     compare_normalized_snapshot(|| {
         assert_snapshot!(abridge_model_request(&calls[5]), @r#"

@@ -78,7 +78,7 @@ async fn file_keeps_its_encoding_through_edits() {
     work[0].expect = Some("351".to_owned());
     script.append(&mut work);
     world.model.set_script("", script);
-    let key = complete_ticket(&world).await;
+    complete_ticket(&world).await;
     only_pull_request(&world);
     world.stop().await.unwrap();
 }
