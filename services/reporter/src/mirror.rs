@@ -143,7 +143,11 @@ impl RepositoryMirrors {
             }
             let mut state = self.fetches.join(repository);
             let is_over = |state: &FetchState| state.is_done() || state.is_usable();
-            let now = mirror_fetch::wait_until(&mut state, patience, is_over).await?;
+            let mut now = mirror_fetch::wait_until(&mut state, patience, is_over).await?;
+            // A first clone that began before the report ends first; the next fetch has the commit.
+            if now.is_usable() && !has_reported_commit(&mirror, wanted, reported).await? {
+                now = mirror_fetch::wait_until(&mut state, patience, FetchState::is_done).await?;
+            }
             // A usable first clone has the base branches only, so the requested branch or commit has to be in it.
             let is_enough = now.is_done() || (now.is_usable() && has_wanted_head(&mirror, wanted).await?);
             if !is_enough {
