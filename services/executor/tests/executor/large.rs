@@ -119,7 +119,7 @@ async fn files_larger_than_memory_are_refused() {
         &session,
         "replace",
         "write_file",
-        json!({ "path": "huge.py", "content": "x = 1\n" }),
+        json!({ "path": "huge.py", "content": "x = 1\n", "format": "as_given" }),
     )
     .await;
     let said = call_tool_promptly(&session, "undo", "undo", json!({})).await;
