@@ -364,12 +364,16 @@ async fn doctor_names_declared_setup_of_checkout() {
         let hints = ran.out.lines().filter(|line| line.starts_with("warn  setup"));
         hints.map(str::to_owned).collect::<Vec<_>>()
     };
-    // The checkout of another repository says nothing about this one.
-    let other = "https://github.example/acme/other.git";
-    run_git(folder, &["remote", "add", "origin", other]);
+    // The checkout of another repository, or of one at another server, says nothing about this one.
+    let server = stage.github.git_url();
+    let other = format!("{server}/acme/other.git");
+    run_git(folder, &["remote", "add", "origin", &other]);
     assert_eq!(list_hints().await, [""; 0]);
-    let own = "https://github.example/acme/shop.git";
-    run_git(folder, &["remote", "set-url", "origin", own]);
+    let elsewhere = "https://github.example/acme/shop.git";
+    run_git(folder, &["remote", "set-url", "origin", elsewhere]);
+    assert_eq!(list_hints().await, [""; 0]);
+    let own = format!("{server}/acme/shop.git");
+    run_git(folder, &["remote", "set-url", "origin", &own]);
     let hints = list_hints().await;
     let hint = "acme/shop: its rules name no setup, and .devcontainer.json declares one: add `npm ci` to executor.setup";
     assert!(hints.len() == 1 && hints[0].contains(hint), "{hints:#?}");
