@@ -201,7 +201,12 @@ impl EventRouter {
                 self.end_departed(*ticket, TicketDeparture::Deleted, source)
                     .await?
             }
-            other => return Err(other),
+            EventFailure::Later { .. }
+            | EventFailure::Refused(_)
+            | EventFailure::Early(_)
+            | EventFailure::Unsettled { .. }
+            | EventFailure::Unknown(_)
+            | EventFailure::Never(_) => return Err(failure),
         };
         if source == TriggerChannel::Api {
             return Err(failure);

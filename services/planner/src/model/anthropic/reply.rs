@@ -244,8 +244,8 @@ fn finish_block(block: PartialBlock, tools: &ToolNames) -> Result<Option<ReplyBl
                 _ if !streamed.is_empty() => parse_call_arguments(&name, streamed)?,
                 Value::String(text) => parse_call_arguments(&name, join_halves(text.clone()))?,
                 Value::Null => json!({}),
-                input => {
-                    let mut input = input.clone();
+                Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => {
+                    let mut input = value["input"].clone();
                     join_all(&mut input);
                     input
                 }
