@@ -198,7 +198,7 @@ async fn dead_letter_retention_follows_smaller_settings() {
             dead_letter_mib: mib,
             ..build_server_settings(&world.server)
         };
-        let queue = open_queue(&settings).await;
+        open_queue(&settings).await;
         let config = stream_config(&world, "DEAD").await;
         (config.max_age, config.max_bytes)
     };
@@ -218,7 +218,7 @@ async fn consumer_follows_settings_and_keeps_position() {
         ack_wait_ms: 90_000,
         ..build_server_settings(&world.server)
     };
-    let other = open_queue(&patient).await;
+    open_queue(&patient).await;
     let stream = world.raw().await.get_stream("WAKEUPS").await.unwrap();
     let info = stream.consumer_info("planners").await.unwrap();
     assert_eq!(info.config.ack_wait, Duration::from_secs(90));
