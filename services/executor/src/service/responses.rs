@@ -8,12 +8,12 @@ use tonic::Status;
 
 use crate::{tools, workspace::WorkspaceError};
 
-/// All tools, whose schemas are generated once: every opened workspace lists them.
+/// All tools, rendered once: every opened workspace lists them.
 static TOOL_SPECS: LazyLock<Vec<wire::ToolSpec>> = LazyLock::new(|| {
     let spec = |tool: &tools::ExecutorTool| wire::ToolSpec {
         name: tool.name.to_owned(),
         description: tool.description.to_owned(),
-        input_schema_json: tool.input_schema().to_string(),
+        input_schema_json: tool.schema.to_string(),
         read_only: tool.read_only,
     };
     tools::ALL.into_iter().map(spec).collect()

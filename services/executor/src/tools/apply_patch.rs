@@ -22,14 +22,14 @@ use super::{
 use crate::sandbox::{FileKind, FileStat};
 use crate::workspace::explain_path_error;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "apply_patch",
     description: "Applies a unified diff (--- a/path, +++ b/path, @@ hunks with context) to any number of files; \
                   /dev/null as a path makes or deletes a file. The format *** Begin Patch, *** Update File: path (or Add \
                   File, Delete File, Move to), *** End Patch works too. Hunks are found by their lines, so line numbers \
                   need not be exact where the lines occur once. Either every hunk of every file applies or nothing \
                   changes. The answer shows the changed lines.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: false,
     run: ToolAction::Blocking(run_apply_patch),
 };

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "commit_changes",
     description: "Commits all changed, new and deleted files on the branch; there is no staging. Files named by \
                   .gitignore are left out. Needs create_branch first. With amend, the last commit of this branch is \
                   replaced: its changes and the new ones become one commit with the new message.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: false,
     run: ToolAction::Blocking(run_commit_changes),
 };

@@ -6,12 +6,12 @@ use serde_json::Value;
 
 use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "create_branch",
     description: "Creates the branch for this change at the base commit and checks it out. Do it once, before the first \
                   commit. Changes already made to files stay. Called again with another name, it starts over: the new branch \
                   has no commits, and the work of the earlier ones stays in the files, to be committed again.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: false,
     run: ToolAction::Blocking(run_create_branch),
 };

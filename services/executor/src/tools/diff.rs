@@ -7,11 +7,11 @@ use super::{ExecutorTool, FileToolReply, Nothing, ToolAction, ToolContext, parse
 /// Limit of the shown diff, in bytes.
 const MAX_SHOWN: usize = 48 * 1024;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "diff",
     description: "Shows all changes since the base commit, committed or not, as a unified diff. Look at it before \
                   commit_changes and before the pull request.",
-    schema: super::input_schema::<Nothing>,
+    schema: super::build_schema_once::<Nothing>(),
     read_only: true,
     run: ToolAction::Blocking(run_diff),
 };

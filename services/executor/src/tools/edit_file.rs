@@ -20,14 +20,14 @@ use super::{
 };
 use crate::workspace::explain_path_error;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "edit_file",
     description: "Changes parts of an existing file. `edits` holds one or more blocks, each:\n<<<<<<< SEARCH\nlines as \
                   they are now\n=======\nreplacement lines\n>>>>>>> REPLACE\nThe searched lines must occur exactly \
                   once; add surrounding lines until they do. Differences in white space are forgiven where it is clear what \
                   is meant. Instead of `edits`, old_string and new_string replace one piece of text. Either every \
                   block applies or the file stays as it is. The answer shows the changed lines.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: false,
     run: ToolAction::Blocking(run_edit_file),
 };

@@ -17,12 +17,12 @@ const MAX_FOUND: usize = 15;
 /// Limit in bytes: a larger file counts as changed without a comparison with the base.
 const MAX_COMPARED: u64 = 1024 * 1024;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "find_code",
     description: "Finds the code that a description is about, best first: `path:lines symbol (score) reason`. Give the words \
                   of the ticket, names, an error message or a stack trace as query. Use it when you do not know the exact \
                   text; for exact text use search_content. It knows the files as they were at the base commit.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_find_code),
 };

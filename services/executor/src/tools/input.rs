@@ -1,7 +1,7 @@
 //! Input of a tool: its JSON Schema, derived from the Rust type, and a parser that tolerates small mistakes
 //! of models.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::LazyLock};
 
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
@@ -49,8 +49,13 @@ const COMMON: FieldAliases = &[
 /// Fields with text of several lines, which models sometimes send as a list of lines.
 const OF_LINES: [&str; 6] = ["content", "edits", "patch", "old_string", "new_string", "message"];
 
+/// Defers the schema of an input to its first use. It is built once, because every call reads it.
+pub(super) const fn build_schema_once<T: JsonSchema>() -> LazyLock<Value> {
+    LazyLock::new(input_schema::<T>)
+}
+
 /// Returns the schema of an input: an object with the type and description of each field.
-pub(super) fn input_schema<T: JsonSchema>() -> Value {
+fn input_schema<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;

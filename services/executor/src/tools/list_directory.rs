@@ -9,11 +9,11 @@ use crate::workspace::{explain_path_error, is_git_folder};
 
 const MAX_ENTRIES: usize = 2000;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "list_directory",
     description: "Lists a folder: one entry per line, `d` for folders and `f` for everything else. Use search_files to \
                   look in all folders at once.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_list_directory),
 };

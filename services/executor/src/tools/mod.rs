@@ -33,14 +33,12 @@ pub(crate) use run_command::{
 };
 
 use std::{
-    borrow::Cow,
-    collections::BTreeMap,
     path::Path,
     sync::{Arc, LazyLock},
 };
 
 use domain::{CommitAuthor, cause::format_error_chain, text::sanitize_output};
-use input::{input_schema, parse_input};
+use input::{build_schema_once, parse_input};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -61,23 +59,11 @@ pub(crate) struct ExecutorTool {
     pub(crate) name: &'static str,
     /// Description for the model: purpose and use.
     pub(crate) description: &'static str,
-    /// Derives the JSON Schema of the input.
-    schema: fn() -> Value,
+    /// JSON Schema of the input.
+    pub(crate) schema: LazyLock<Value>,
     /// True when the tool never changes the workspace.
     pub(crate) read_only: bool,
     run: ToolAction,
-}
-
-/// Schemas of all tools by name.
-static SCHEMAS: LazyLock<BTreeMap<&'static str, Value>> =
-    LazyLock::new(|| ALL.iter().map(|tool| (tool.name, (tool.schema)())).collect());
-
-impl ExecutorTool {
-    /// Returns the JSON Schema of the input. It is derived once, because every call reads it.
-    pub(crate) fn input_schema(&self) -> Cow<'static, Value> {
-        let derived = SCHEMAS.get(self.name);
-        derived.map_or_else(|| Cow::Owned((self.schema)()), Cow::Borrowed)
-    }
 }
 
 /// Implementation of a tool.
@@ -210,7 +196,7 @@ impl ToolOutcome {
 const MAX_ANSWER: usize = 64 * 1024;
 
 /// All tools, in the order in which the model sees them.
-pub(crate) const ALL: [&ExecutorTool; 15] = [
+pub(crate) static ALL: [&ExecutorTool; 15] = [
     &read_file::TOOL,
     &write_file::TOOL,
     &edit_file::TOOL,
@@ -283,14 +269,14 @@ pub(crate) async fn run_tool(
 
 /// Converts an input to the schema of its tool.
 fn read_input(tool: &ExecutorTool, input: &str) -> Result<input::FittedInput, String> {
-    let schema = tool.input_schema();
+    let schema = &tool.schema;
     // Only `apply_patch` is also called with plain text.
     if tool.name != apply_patch::TOOL.name {
-        return input::fit_input(input, &schema);
+        return input::fit_input(input, schema);
     }
     let bare = apply_patch::wrap_bare_patch(input);
     // A model that knows the name but not the format repeats an empty call until it sees an example.
-    input::fit_input(bare.as_deref().unwrap_or(input), &schema)
+    input::fit_input(bare.as_deref().unwrap_or(input), schema)
         .map_err(|text| format!("{text}\n{}", patch::EXAMPLE))
 }
 
@@ -498,9 +484,7 @@ pub(crate) mod tests {
     #[test]
     fn every_tool_has_schema_and_description() {
         for tool in ALL {
-            let schema = tool.input_schema();
-            assert!(matches!(schema, Cow::Borrowed(_)), "{}", tool.name);
-            assert_eq!(*schema, (tool.schema)(), "{}", tool.name);
+            let schema: &Value = &tool.schema;
             assert_eq!(schema["type"], "object", "{}", tool.name);
             assert!(
                 schema["properties"].is_object() && tool.description.len() > 40,

@@ -25,12 +25,12 @@ const MAX_FILE: u64 = 256 * 1024;
 /// Number of failed parses after which further files are skipped.
 const MAX_FALLS: usize = 3;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "outline",
     description: "Shows functions, classes and types with their lines: of a file or folder when path is given, else \
                   of the whole repository, the most used files first. A cheap first look before reading files. Knows Python, \
                   JavaScript, TypeScript, Rust, Go and Java.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_outline),
 };

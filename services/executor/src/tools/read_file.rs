@@ -17,13 +17,13 @@ const MAX_LINE: usize = 2000;
 /// Limit of a file that is read, in bytes.
 const MAX_READ: u64 = 16 * 1024 * 1024;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "read_file",
     description: "Reads a text file: its lines with their numbers, 2,000 lines or 50 kB at a time. Give start_line and \
                   end_line (from 1, both included) to read a part. The first line of the answer says which lines follow \
                   and how to read on, and names an encoding other than UTF-8 and line ends other than LF. The numbers are not part of \
                   the file.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_read_file),
 };

@@ -16,11 +16,11 @@ const MAX_LINE: usize = 2000;
 /// Limit of a compiled pattern, in bytes.
 const MAX_PATTERN: usize = 1024 * 1024;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "read_result",
     description: "Reads a part of an earlier result of which something was left out: its answer names the number, as in \
                   [result 3 ...]. Give from_line and lines to read a part, or a pattern to see the lines that match it.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_read_result),
 };

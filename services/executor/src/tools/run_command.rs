@@ -34,14 +34,14 @@ pub(crate) const HEAD_HINT: &str = "[git's head or branch was moved and is back 
      commit_changes and create_branch. The files stay as the command left them: git status shows how they differ from \
      the branch, undo takes that back.]";
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "run_command",
     description: "Runs a shell command in the workspace's root and answers with its exit code and output (standard \
                   output and error together, of long output both ends). Every call is a new shell; processes left in \
                   the background are killed when it ends. There is no input and no network, but servers on \
                   localhost work within one call. git works on files and index (status, diff, log, blame, add, restore, \
                   stash); use create_branch for branches and commit_changes to commit.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: false,
     run: ToolAction::Command,
 };

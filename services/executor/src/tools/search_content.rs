@@ -31,12 +31,12 @@ const MAX_FAILED: usize = 10;
 // Limit in bytes for the memory of the search. A file with a longer line is not searched to its end.
 const MAX_LONGEST: usize = 16 * 1024 * 1024;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "search_content",
     description: "Finds lines by a regular expression in all files that .gitignore does not name: `path:line: text` for \
                   each. Give file_pattern (a glob such as *.py) or path (a folder or file) to look in some files only, and \
                   context_lines to see the lines around.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_search_content),
 };

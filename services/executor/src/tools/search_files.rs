@@ -10,12 +10,12 @@ use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, globs::GlobPat
 
 const MAX_FOUND: usize = 500;
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "search_files",
     description: "Finds files by a glob pattern such as **/*_test.go or src/**/cart*. A pattern without a slash is \
                   looked for in every folder, a folder's name stands for all files in it, and several patterns are separated by \
                   commas. Files named by .gitignore are left out.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_search_files),
 };

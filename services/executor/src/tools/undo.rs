@@ -4,11 +4,11 @@ use serde_json::Value;
 
 use super::{ExecutorTool, FileToolReply, Nothing, ToolAction, ToolContext, parse_input};
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "undo",
     description: "Puts all files back to what they were before the latest tool call that changed any (run_command \
                   included). Calling it again goes back further. A commit made by that call is taken back too; files named by .gitignore stay.",
-    schema: super::input_schema::<Nothing>,
+    schema: super::build_schema_once::<Nothing>(),
     read_only: false,
     run: ToolAction::Blocking(run_undo),
 };

@@ -17,12 +17,12 @@ const KEEP: &str = "keep";
 /// Form of the content: UTF-8, with its own byte order mark and line ends.
 pub(super) const AS_GIVEN: &str = "as_given";
 
-pub(super) const TOOL: ExecutorTool = ExecutorTool {
+pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "write_file",
     description: "Writes a whole file, new or in place of what was there. Missing folders are made. To change a part \
                   of an existing file use edit_file. A content that would change the encoding, the byte order mark or the \
                   line ends of a file is refused, unless `format` says what you want.",
-    schema: super::input_schema::<Input>,
+    schema: super::build_schema_once::<Input>(),
     read_only: false,
     run: ToolAction::Blocking(run_write_file),
 };
