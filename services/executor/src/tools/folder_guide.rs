@@ -42,7 +42,7 @@ fn list_patched_files(patch: &str) -> Vec<String> {
 /// Renders the instructions nearest to these files that the model has not read yet; empty without any.
 pub(super) async fn render_new_guides(workspace: Arc<Workspace>, mut files: Vec<String>) -> String {
     // Most calls are about a folder of an earlier call, and opening the repository takes longer than reading a file.
-    files.retain(|file| workspace.guides.may_be_new(file));
+    files.retain(|file| workspace.guides.find_unanswered(file).is_some());
     if files.is_empty() {
         return String::new();
     }

@@ -8,7 +8,7 @@ use git2::ObjectType;
 use super::{
     WorkspaceError,
     conversion::CheckoutAttributes,
-    folder_guides::{FolderGuide, FolderGuides, find_guide_folder, read_guide, read_nearest_guide},
+    folder_guides::{FolderGuide, FolderGuides, read_guide, read_nearest_guide},
     git_directory::GitDirectory,
     tracked_files::list_tracked_files,
 };
@@ -122,7 +122,7 @@ impl GitDirectory {
         guides: &FolderGuides,
         file: &str,
     ) -> Result<Option<FolderGuide>, WorkspaceError> {
-        let Some(folder) = find_guide_folder(file).filter(|_| guides.may_be_new(file)) else {
+        let Some(folder) = guides.find_unanswered(file) else {
             return Ok(None);
         };
         let Some(commit) = guides.commit(|| self.instructing_commit())? else {

@@ -43,9 +43,9 @@ pub(crate) struct FolderGuides {
 }
 
 impl FolderGuides {
-    /// Returns true when a search may find a guide for this file that the model has not read yet.
-    pub(crate) fn may_be_new(&self, file: &str) -> bool {
-        find_guide_folder(file).is_some_and(|folder| !lock_names(&self.answered).contains(&folder))
+    /// Returns the folder of a file if a search from there may find a guide that the model has not read yet.
+    pub(crate) fn find_unanswered(&self, file: &str) -> Option<String> {
+        find_guide_folder(file).filter(|folder| !lock_names(&self.answered).contains(folder))
     }
 
     /// Records that the search for the guide of a folder has ended.
@@ -118,7 +118,7 @@ pub(super) fn read_guide(
 
 /// Returns the folder of a file from which the search for instructions begins; `None` for a file of the root, whose
 /// instructions the model has from the start, and for a path outside of the worktree.
-pub(super) fn find_guide_folder(file: &str) -> Option<String> {
+fn find_guide_folder(file: &str) -> Option<String> {
     let parts: Vec<&str> = file
         .split('/')
         .filter(|part| !part.is_empty() && *part != ".")
@@ -133,8 +133,7 @@ pub(super) fn find_guide_folder(file: &str) -> Option<String> {
         .map(|folder| folder.join("/"))
 }
 
-/// Reads the instructions of a folder of [`find_guide_folder`], or the nearest ones above it, without those of the
-/// root.
+/// Reads the instructions of a folder, or the nearest ones above it, without those of the root.
 pub(super) fn read_nearest_guide(
     repository: &BareRepository,
     commit: &CommitId,
@@ -237,6 +236,7 @@ mod tests {
         let guides = FolderGuides::default();
         assert!(guides.is_new("a/AGENTS.md") && !guides.is_new("a/AGENTS.md"));
     }
+
     #[test]
     fn answered_folder_needs_no_search() {
         let guides = FolderGuides::default();
@@ -250,16 +250,21 @@ mod tests {
             ("/services/main.rs", None),
             ("services/../main.rs", None),
         ] {
-            assert_eq!(find_guide_folder(file).as_deref(), folder, "{file}");
-            assert_eq!(guides.may_be_new(file), folder.is_some(), "{file}");
+            assert_eq!(guides.find_unanswered(file).as_deref(), folder, "{file}");
         }
         guides.note_answered("services/api".to_owned());
-        assert!(!guides.may_be_new("services/api/main.rs") && !guides.may_be_new("services/./api/other.rs"));
-        assert!(guides.may_be_new("services/main.rs") && guides.may_be_new("services/api/src/main.rs"));
+        for (file, may_be_new) in [
+            ("services/api/main.rs", false),
+            ("services/./api/other.rs", false),
+            ("services/main.rs", true),
+            ("services/api/src/main.rs", true),
+        ] {
+            assert_eq!(guides.find_unanswered(file).is_some(), may_be_new, "{file}");
+        }
         // A path of any length comes from the model.
         let long = "x".repeat(MAX_NAME + 1);
         guides.note_answered(long.clone());
-        assert!(guides.may_be_new(&format!("{long}/main.rs")));
+        assert!(guides.find_unanswered(&format!("{long}/main.rs")).is_some());
         for number in 0..2 * MAX_ANSWERED {
             guides.note_answered(number.to_string());
         }
