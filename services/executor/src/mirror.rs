@@ -173,8 +173,8 @@ async fn find_current_head(wanted: &WantedBase, path: &Path) -> Result<Option<Co
         grant,
         wanted.gate_tls.as_ref(),
     );
-    let asked = (wanted.base_branch.as_str(), wanted.reported.as_ref());
-    let digested = Box::pin(digest_references(address, asked)).await?;
+    let digested = digest_references(address, &wanted.base_branch, wanted.reported.as_ref());
+    let digested = Box::pin(digested).await?;
     Ok(digested.filter(|digest| *digest == own).map(|_| head))
 }
 
@@ -235,7 +235,7 @@ async fn fetch_once(
 /// Refuses a head of the base branch that lacks the commit which GitHub reported in it.
 ///
 /// A gate of this release has fetched for the request, an earlier one fetches within 5 seconds. The planner repeats the
-/// call, and after a while without the commit, because the branch can be rewritten since the report.
+/// call. After a while it no longer names the commit, because the branch can be rewritten since the report.
 async fn require_reported_commit(
     wanted: &WantedBase,
     path: &Path,

@@ -205,7 +205,8 @@ impl GateConnection {
 /// gate cannot reach the remote. A fetch would have the same failure.
 pub(crate) async fn digest_references(
     address: Result<GateAddress, String>,
-    (branch, reported): (&str, Option<&CommitId>),
+    branch: &str,
+    reported: Option<&CommitId>,
 ) -> Result<Option<String>, git::Error> {
     let digested = match address.map(GateConnection::new) {
         Ok(mut connection) => connection.digest_references(branch, reported).await,
