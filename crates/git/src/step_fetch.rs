@@ -19,7 +19,7 @@ use crate::{
     recovery::{check_objects, forget_unchecked, pack_references, recover_partial_packs, remove_leftovers},
     repository::convert_commit_id,
     shallow::{read_boundary, settle_boundary, write_boundary},
-    transport::{branch_refspec, run_blocking_task},
+    transport::{build_refspec, run_blocking_task},
 };
 
 // Namespace for commits that a caller needs before their branch is fetched.
@@ -109,7 +109,7 @@ impl GitTransport {
     /// # Errors
     /// [`Error::Denied`], [`Error::RefusedObject`], or a failure of the disk.
     pub async fn fetch_branch_early(&self, target: StepTarget<'_>, branch: &str) -> Result<bool, Error> {
-        self.fetch_early(target, &branch_refspec(branch)).await
+        self.fetch_early(target, &build_refspec(branch)).await
     }
 
     /// Fetches a commit like [`Self::fetch_branch_early`].
@@ -209,7 +209,7 @@ impl GitTransport {
             }
         }
         record.tips.insert(branch.to_owned(), head.clone());
-        let refspec = branch_refspec(branch);
+        let refspec = build_refspec(branch);
         let fetch = ([refspec.as_str()], ["--depth=1"]);
         self.run_recorded(target, record, RunningFetch::Tip, (&fetch.0, &fetch.1))
             .await?;
@@ -224,7 +224,7 @@ impl GitTransport {
         record: &mut StepRecord,
         branch: &str,
     ) -> Result<(), Error> {
-        let refspec = branch_refspec(branch);
+        let refspec = build_refspec(branch);
         let refspecs = [refspec.as_str()];
         let Some(since) = self.in_mirror(find_newest_boundary).await? else {
             return self
@@ -409,7 +409,7 @@ impl GitTransport {
             self.in_mirror(finish_steps).await?;
             return Ok(StepProgress::Finished);
         }
-        let refspecs: Vec<String> = pending.iter().map(|branch| branch_refspec(branch)).collect();
+        let refspecs: Vec<String> = pending.iter().map(|branch| build_refspec(branch)).collect();
         let refspecs: Vec<&str> = refspecs.iter().map(String::as_str).collect();
         let started = Instant::now();
         let fetched = self

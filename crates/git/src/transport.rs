@@ -270,7 +270,7 @@ impl GitTransport {
         let heads = self.heads(url, auth).await?;
         let mut is_any = false;
         for branch in branches.iter().filter(|branch| heads.contains_key(**branch)) {
-            let refspec = branch_refspec(branch);
+            let refspec = build_refspec(branch);
             self.fetch(url, auth, &[&refspec], false).await?;
             is_any = true;
         }
@@ -299,7 +299,7 @@ impl GitTransport {
             .iter()
             .partition(|(branch, _)| first.contains(&branch.as_str()));
         for (branch, _) in wanted {
-            let refspec = branch_refspec(branch);
+            let refspec = build_refspec(branch);
             self.fetch(url, auth, &[&refspec], false).await?;
         }
         let mut fetched = FetchedBranches::default();
@@ -325,7 +325,7 @@ impl GitTransport {
             if part.is_empty() {
                 continue;
             }
-            let refspecs: Vec<String> = part.iter().map(|branch| branch_refspec(branch)).collect();
+            let refspecs: Vec<String> = part.iter().map(|branch| build_refspec(branch)).collect();
             let refspecs: Vec<&str> = refspecs.iter().map(String::as_str).collect();
             match self.fetch(url, auth, &refspecs, false).await {
                 Err(refused @ (Error::RefusedObject { .. } | Error::Failed(_))) => {
@@ -449,8 +449,8 @@ impl GitTransport {
     }
 }
 
-/// Refspec that fetches one branch, also after a rewrite.
-pub(crate) fn branch_refspec(branch: &str) -> String {
+/// Builds the refspec that fetches one branch, also after a rewrite.
+pub(crate) fn build_refspec(branch: &str) -> String {
     format!("+refs/heads/{branch}:refs/heads/{branch}")
 }
 
