@@ -19,7 +19,7 @@ use crate::{
     receipt::{CheckRunId, EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
     refused_notice::{NoticeRefusal, RefusedNotice},
     reports::{self, NoticeContext, NoticePlace},
-    rounds::{RoundEvent, ShownOn},
+    rounds::RoundEvent,
     scan, telemetry,
 };
 
@@ -270,18 +270,18 @@ impl ReportPerformer {
         fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
         let ticket = &asked.report.ticket;
-        let noted = |board: &mut StatusBoard| board.rounds.note(asked.report, asked.receipts, event);
-        let can = |on: &ShownOn| self.outside.github.checks().makes_check_runs(&on.repository);
+        let kept = self.read_board(ticket, fence).await?;
+        let mut rounds = kept.board.rounds.clone();
+        rounds.note(asked.report, asked.receipts, event);
+        let shown_on = rounds
+            .shown_on(repository)
+            .filter(|on| self.outside.github.checks().makes_check_runs(&on.repository));
         // Without a check run to show, the write of the notice is sufficient.
-        if asked.is_noted_next {
-            let (mut board, _) = self.ledger.board(ticket, fence).await?;
-            noted(&mut board);
-            if board.rounds.shown_on(repository).filter(can).is_none() {
-                return Ok(SettledEffect::unneeded());
-            }
+        if shown_on.is_some() || !asked.is_noted_next {
+            self.rewrite_board(ticket, fence, &kept, |board| board.rounds.clone_from(&rounds))
+                .await?;
         }
-        let rounds = self.change_board(ticket, fence, noted).await?.board.rounds;
-        let Some(on) = rounds.shown_on(repository).filter(can) else {
+        let Some(on) = shown_on else {
             return Ok(SettledEffect::unneeded());
         };
         let ticket_url = self.outside.ticket_url(ticket, asked.rules);
@@ -458,9 +458,13 @@ impl ReportPerformer {
         fence: ReporterFence,
         change: impl FnOnce(&mut StatusBoard),
     ) -> Result<KeptBoard, EffectError> {
-        let (board, revision) = self.ledger.board(ticket, fence).await?;
-        let kept = KeptBoard { board, revision };
+        let kept = self.read_board(ticket, fence).await?;
         self.rewrite_board(ticket, fence, &kept, change).await
+    }
+
+    async fn read_board(&self, ticket: &TicketKey, fence: ReporterFence) -> Result<KeptBoard, EffectError> {
+        let (board, revision) = self.ledger.board(ticket, fence).await?;
+        Ok(KeptBoard { board, revision })
     }
 
     /// Changes a board without another read. The write succeeds only if no other reporter has written the board since.
