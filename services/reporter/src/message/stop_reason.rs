@@ -275,10 +275,10 @@ pub(crate) fn render_departure(departure: &TicketDeparture) -> Vec<String> {
     let next = match departure {
         TicketDeparture::Transferred { .. } => {
             "To have the work done in the new repository, ask for it there: add the label, or assign the issue. This \
-             pull request is not part of that work, so close it when it is not wanted any more."
+             pull request is not part of that work, so close it when it is no longer wanted."
         }
         TicketDeparture::Deleted => {
-            "If the change is not wanted any more, close this pull request. To ask for other work, open a new issue."
+            "If the change is no longer wanted, close this pull request. To ask for other work, open a new issue."
         }
     };
     vec![

@@ -317,7 +317,7 @@ fn departure_names_ways_to_continue() {
 
     This pull request stays open. Journeyman still handles its checks and reviews.
 
-    To have the work done in the new repository, ask for it there: add the label, or assign the issue. This pull request is not part of that work, so close it when it is not wanted any more.
+    To have the work done in the new repository, ask for it there: add the label, or assign the issue. This pull request is not part of that work, so close it when it is no longer wanted.
 
     Journeyman, run `jira:ENG-12@57`
     ");
@@ -326,7 +326,7 @@ fn departure_names_ways_to_continue() {
 
     This pull request stays open. Journeyman still handles its checks and reviews.
 
-    If the change is not wanted any more, close this pull request. To ask for other work, open a new issue.
+    If the change is no longer wanted, close this pull request. To ask for other work, open a new issue.
 
     Journeyman, run `jira:ENG-12@57`
     ");
