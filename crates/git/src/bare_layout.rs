@@ -63,7 +63,7 @@ fn remove_locks_beneath(folder: &Path) -> Result<(), Error> {
 }
 
 /// Lists the entries of a folder; empty for a missing one.
-fn list_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
+pub(crate) fn list_folder(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     match fs::read_dir(folder) {
         Ok(found) => Ok(found
             .map(|entry| Ok(entry?.path()))

@@ -12,7 +12,7 @@ use std::{
 
 use ring::digest::{Context, SHA1_FOR_LEGACY_USE_ONLY};
 
-use crate::{Error, cli, fsck::find_refused_object};
+use crate::{Error, bare_layout::list_folder, cli, fsck::find_refused_object};
 
 // Marker file in a mirror with objects that were not checked together yet.
 const UNCHECKED: &str = "recovered";
@@ -122,26 +122,18 @@ fn list_partial_packs(folder: &Path) -> Result<Vec<PathBuf>, Error> {
 }
 
 fn list_folders(folder: &Path) -> Result<Vec<PathBuf>, Error> {
-    Ok(list_with_prefix(folder, "")?
-        .into_iter()
-        .filter(|path| path.is_dir())
-        .collect())
+    let mut found = list_folder(folder)?;
+    found.retain(|path| path.is_dir());
+    Ok(found)
 }
 
 /// Lists the entries of a folder with this prefix; empty for a missing folder.
 fn list_with_prefix(folder: &Path, prefix: &str) -> Result<Vec<PathBuf>, Error> {
-    let entries = match fs::read_dir(folder) {
-        Ok(entries) => entries,
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(error.into()),
-    };
-    let mut found = Vec::new();
-    for entry in entries {
-        let entry = entry?;
-        if entry.file_name().to_string_lossy().starts_with(prefix) {
-            found.push(entry.path());
-        }
-    }
+    let mut found = list_folder(folder)?;
+    found.retain(|path| {
+        let name = path.file_name().unwrap_or_default();
+        name.as_encoded_bytes().starts_with(prefix.as_bytes())
+    });
     Ok(found)
 }
 
