@@ -60,20 +60,20 @@ pub(crate) fn is_unchecked(git_dir: &Path) -> bool {
 pub fn remove_leftovers(git_dir: &Path) -> Result<(), Error> {
     let objects = git_dir.join("objects");
     for folder in std::iter::once(objects.clone()).chain(list_folders(&objects)?) {
-        for path in list_with_prefix(&folder, "tmp_")? {
-            fs::remove_file(path)?;
-        }
-        for path in list_with_prefix(&folder, "incoming-")? {
-            fs::remove_dir_all(path)?;
-        }
+        // `git` names its quarantine folder `tmp_objdir-incoming-`, and older releases `incoming-`.
+        remove_with_prefix(&folder, "tmp_")?;
+        remove_with_prefix(&folder, "incoming-")?;
     }
-    for prefix in ["tmp_", "quarantine-"] {
-        for path in list_with_prefix(git_dir, prefix)? {
-            if path.is_dir() {
-                fs::remove_dir_all(path)?
-            } else {
-                fs::remove_file(path)?
-            }
+    remove_with_prefix(git_dir, "tmp_")?;
+    remove_with_prefix(git_dir, "quarantine-")
+}
+
+fn remove_with_prefix(folder: &Path, prefix: &str) -> Result<(), Error> {
+    for path in list_with_prefix(folder, prefix)? {
+        if path.is_dir() {
+            fs::remove_dir_all(path)?;
+        } else {
+            fs::remove_file(path)?;
         }
     }
     Ok(())

@@ -421,9 +421,11 @@ async fn maintenance_packs_a_mirror_and_drops_leftovers() {
         generate_noise(3, 100),
     )
     .unwrap();
+    let quarantine = world.mirror.join("objects/tmp_objdir-incoming-old");
+    fs::create_dir_all(quarantine.join("pack")).unwrap();
     maintain_mirror(&world.mirror).unwrap();
     assert_eq!(packs(), 1);
-    assert!(!world.mirror.join("objects/pack/tmp_pack_old").exists());
+    assert!(!world.mirror.join("objects/pack/tmp_pack_old").exists() && !quarantine.exists());
     assert!(
         world.mirror.join("objects/info/commit-graph").exists()
             || world.mirror.join("objects/info/commit-graphs").exists()
