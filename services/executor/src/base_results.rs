@@ -69,23 +69,13 @@ struct KeptResult {
 impl BaseResults {
     /// Returns a kept result.
     pub(crate) fn find(&self, key: &BaseCheckKey) -> Option<CheckResult> {
-        let mut kept = self.0.lock();
-        kept.uses += 1;
-        let uses = kept.uses;
-        let found = kept.results.get_mut(key).filter(|found| found.is_recent())?;
-        found.last_use = uses;
-        Some(found.result.clone())
+        self.0.lock().use_result(key, Duration::ZERO).cloned()
     }
 
     /// Returns true when a result is kept and stays so until the planner requests it. It counts as used: a planner that
     /// requests a result because it takes no time must not wait for a run of the command.
     pub(crate) fn renew(&self, key: &BaseCheckKey) -> bool {
-        let mut kept = self.0.lock();
-        kept.uses += 1;
-        let uses = kept.uses;
-        let is_lasting = |found: &&mut KeptResult| found.since.elapsed() + REQUEST_TIME < MAX_AGE;
-        let found = kept.results.get_mut(key).filter(is_lasting);
-        found.map(|found| found.last_use = uses).is_some()
+        self.0.lock().use_result(key, REQUEST_TIME).is_some()
     }
 
     /// Keeps the result of a run. A result that differs from the kept one shows that the tests are not stable, so
@@ -93,8 +83,9 @@ impl BaseResults {
     pub(crate) fn record(&self, key: BaseCheckKey, result: &CheckResult) {
         let mut kept = self.0.lock();
         let before = kept.remove(&key);
-        let is_other =
-            before.is_some_and(|before| before.is_recent() && !is_same_result(&before.result, result));
+        let is_other = before.is_some_and(|before| {
+            before.is_kept_for(Duration::ZERO) && !is_same_result(&before.result, result)
+        });
         if is_other || !is_conclusive(result) {
             return;
         }
@@ -103,6 +94,17 @@ impl BaseResults {
 }
 
 impl KeptResults {
+    /// Returns a result that stays kept for this time, and notes its use.
+    fn use_result(&mut self, key: &BaseCheckKey, time: Duration) -> Option<&CheckResult> {
+        self.uses += 1;
+        let found = self
+            .results
+            .get_mut(key)
+            .filter(|found| found.is_kept_for(time))?;
+        found.last_use = self.uses;
+        Some(&found.result)
+    }
+
     fn remove(&mut self, key: &BaseCheckKey) -> Option<KeptResult> {
         let removed = self.results.remove(key)?;
         self.bytes = self.bytes.saturating_sub(removed.bytes);
@@ -134,8 +136,8 @@ impl KeptResults {
 }
 
 impl KeptResult {
-    fn is_recent(&self) -> bool {
-        self.since.elapsed() < MAX_AGE
+    fn is_kept_for(&self, time: Duration) -> bool {
+        self.since.elapsed() + time < MAX_AGE
     }
 }
 
