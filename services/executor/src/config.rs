@@ -174,7 +174,7 @@ const fn default_min_level() -> SandboxLevel {
 /// Trust anchors for the git gate and the egress proxy; empty for plain connections.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct PeerTls {
-    /// TLS client for the egress proxy.
+    /// TLS client for the egress proxy, and for requests to the git gate.
     pub(crate) client: Option<TlsClient>,
     /// File of the authority for git, which reads it at each start.
     pub(crate) authority: Option<PathBuf>,
