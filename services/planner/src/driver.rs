@@ -173,19 +173,14 @@ impl RunDriver {
 
     async fn act(&self, action: RunAction, step: &StepContext) -> Result<StepOutcome, TicketError> {
         let state = &*step.state;
-        let request = || {
-            let request = state.request();
-            request.ok_or_else(|| self.impossible(state, "a run without a workspace asked for one"))
-        };
+        let missing = || self.impossible(state, "a run without a workspace asked for one");
+        let request = || state.request().ok_or_else(missing);
         let known_caller = state.request().map(|request| RunCaller {
             run: state.run.clone(),
             repository: request.repository.clone(),
             fence: step.fence,
         });
-        let caller = || {
-            let caller = known_caller.as_ref();
-            caller.ok_or_else(|| self.impossible(state, "a run without a workspace asked for one"))
-        };
+        let caller = || known_caller.as_ref().ok_or_else(missing);
         let info = || {
             let open = state.source().open_workspace();
             open.ok_or_else(|| self.impossible(state, "an action needs the open workspace"))
