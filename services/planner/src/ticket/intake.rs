@@ -11,7 +11,7 @@ use queue::{DeadLetter, UnreadableRecord};
 
 use super::fold::{FoldStep, fold_triggers};
 use super::lanes::RunningSteps;
-use super::session::{LoadedRun, TicketSession};
+use super::session::{LoadedRun, ReadTriggers, TicketSession};
 use super::step_entries::{MOST_TOGETHER, StepEntries};
 use crate::driver::TicketError;
 use crate::run::PlannerRunState;
@@ -130,10 +130,7 @@ impl TicketSession<'_> {
     /// # Errors
     /// [`TicketError::Queue`] also when a newer release wrote a trigger: a planner of that release handles them
     /// all.
-    async fn readable(
-        &self,
-        triggers: Vec<(u64, Result<Trigger, UnreadableRecord>)>,
-    ) -> Result<Vec<(u64, Trigger)>, TicketError> {
+    async fn readable(&self, triggers: ReadTriggers) -> Result<Vec<(u64, Trigger)>, TicketError> {
         let mut readable = Vec::with_capacity(triggers.len());
         for (sequence, trigger) in triggers {
             match trigger {
