@@ -40,7 +40,7 @@ impl ToolNames {
     /// Returns the tool that a call names.
     ///
     /// # Errors
-    /// [`AttemptFailure::Garbage`] when nothing is left of the name without its decoration.
+    /// [`AttemptFailure::Garbage`] when the name consists of decoration alone.
     pub(super) fn called(&self, name: &str) -> Result<String, AttemptFailure> {
         let name = self.meant(name);
         if name.is_empty() {

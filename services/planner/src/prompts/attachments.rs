@@ -9,7 +9,7 @@ use super::tags::PromptTags;
 use crate::run::{AttachmentPart, AttachmentRead};
 use crate::transcript::{MessagePart, TranscriptImage, TranscriptMessage};
 
-/// Answer to a request for a text that the store does not have any more.
+/// Answer to a request for a text that the store no longer has.
 pub(crate) const LOST_ATTACHMENT: &str = "The attachment is no longer stored. Continue with what the ticket shows of it, or ask the people of the ticket.";
 
 // Images of one conversation. Providers limit the request to about 30 MB, and base64 adds a third.

@@ -82,8 +82,8 @@ pub(super) struct TicketSession<'a> {
 }
 
 impl<'a> TicketSession<'a> {
-    /// Takes a ticket over: writes the fence into the row; the journals of live runs follow. Nothing else
-    /// than reads may happen before.
+    /// Takes a ticket over: writes the fence into the row; the journals of live runs follow. Only reads may
+    /// happen before.
     ///
     /// # Errors
     /// [`TicketError::Lost`] if a newer planner owns the ticket.

@@ -139,7 +139,7 @@ pub(super) fn build_request(ask: &ModelRequest<'_>, keeps_long: bool) -> Map<Str
     body
 }
 
-// `json!` copies a value once more than a move does, and schemas are most of a first request.
+// `json!` serializes its values into new ones; `from_iter` moves them. Schemas are most of a first request.
 fn build_tool(tool: &ToolSpec) -> Value {
     Value::from_iter([
         ("name", json!(tool.name)),

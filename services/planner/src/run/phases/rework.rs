@@ -108,7 +108,7 @@ fn restore_best(state: &PlannerRunState) -> RunStep {
 /// Returns the step that ends the run instead of a restart.
 ///
 /// Failed checks and conflicts belong to a commit that is no longer the head: those of the new head decide. A branch
-/// that changes again and again is left to its authors.
+/// that keeps changing is left to its authors.
 pub(in crate::run) fn end_after_moves(state: &PlannerRunState) -> Option<RunStep> {
     let request = state.request().filter(|_| state.lifecycle().moves() > 0)?;
     let (ours, head) = request.about.pull_request()?;

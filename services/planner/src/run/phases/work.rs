@@ -123,7 +123,7 @@ fn follow_silence(state: &PlannerRunState, request: &JobRequest, words: &str) ->
     if unsaved.is_empty() && kept.is_none_or(|kept| kept.files_changed == 0) {
         return RunStep::Close(StopReason::NoChange { summary });
     }
-    // What could not be saved cannot be delivered, and a part of the change would mislead.
+    // An unsaved change cannot be delivered, and a part of it would mislead.
     let is_saved = unsaved.is_empty();
     let reason = StopReason::Unfinished { summary, unsaved };
     if is_saved {
