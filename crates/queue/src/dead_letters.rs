@@ -165,7 +165,7 @@ impl DeadLetters {
         Ok(newest_first)
     }
 
-    /// Letter with the bytes of its record; `None` if it does not exist (any more).
+    /// Letter with the bytes of its record; `None` if it does not exist, or was removed.
     ///
     /// # Errors
     /// [`Error::Unavailable`], or [`Error::Corrupt`] when the body object of the record is lost.

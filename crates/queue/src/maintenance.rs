@@ -176,8 +176,8 @@ impl MaintenanceWorker {
 
     async fn carry_out(&self, orders: &MaintenanceOrders, order: &MaintenanceOrder) -> Result<bool, Error> {
         let now = (self.now)();
-        // An order that is older than its retention has no answer any more; executing it again would repeat
-        // it.
+        // The answer to an order that is older than its retention is gone; executing the order again would
+        // repeat it.
         if order.at < now.plus_ms(-i64::try_from(MaintenanceOrder::KEPT.as_millis()).unwrap_or(i64::MAX)) {
             return Ok(true);
         }

@@ -85,7 +85,7 @@ impl SingletonWork {
         }
     }
 
-    /// Time that a holder goes on without a renewal: shorter than [`Self::patience`].
+    /// Time that a holder continues without a renewal: shorter than [`Self::patience`].
     fn trusts(&self) -> Duration {
         // The others begin at three quarters of the time. The quarter in between is for a holder whose
         // work stops late.

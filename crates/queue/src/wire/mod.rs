@@ -243,7 +243,7 @@ impl NatsConnection {
         parse_stored_message(stream, handle.get_last_raw_message_by_subject(subject).await)
     }
 
-    /// Message at a sequence; `None` if it does not exist (any more).
+    /// Message at a sequence; `None` if it does not exist, or was removed.
     pub(crate) async fn at(&self, stream: &str, sequence: u64) -> Result<Option<StoredMessage>, Error> {
         let handle = self.stream(stream, "read").await?;
         parse_stored_message(stream, handle.get_raw_message(sequence).await)
