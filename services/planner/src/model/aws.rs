@@ -31,7 +31,7 @@ use tokio::sync::{Mutex, OnceCell};
 
 use super::{
     ClientError,
-    dialect::{RequestSigner, is_set},
+    dialect::{RequestSigner, find_secret},
     failure::AttemptFailure,
 };
 use crate::config::ModelSettings;
@@ -75,8 +75,7 @@ impl BedrockSigner {
     pub(super) fn new(settings: &ModelSettings) -> Result<Self, ClientError> {
         let region = settings.region.clone().unwrap_or_default();
         if let (Some(id), Some(secret)) = (&settings.aws_access_key_id, &settings.aws_secret_access_key) {
-            let session = settings.aws_session_token.as_ref();
-            let session = session.filter(|token| is_set(Some(token)));
+            let session = find_secret(settings.aws_session_token.as_ref());
             let session = session.map(|token| token.expose_secret().to_owned());
             let credentials = Credentials::new(id, secret.expose_secret(), session, None, "settings");
             return Ok(Self::from(region, CredentialSource::Fixed(credentials)));

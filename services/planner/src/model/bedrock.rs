@@ -12,7 +12,7 @@ use super::{
     aws::BedrockSigner,
     dialect::{
         ModelDialect, ModelRequest, RequestSigner, SettingProblem, base_address, extra_headers, find_api_key,
-        find_auth_token, is_set, secret_header,
+        find_auth_token, find_secret, secret_header,
     },
     stream::{ReplyCollector, StreamFraming},
     tool_name::ToolNames,
@@ -33,7 +33,8 @@ impl ModelDialect for BedrockDialect {
         if settings.region.as_deref().unwrap_or_default().is_empty() {
             return Err(("region", "must be set"));
         }
-        if settings.aws_access_key_id.is_some() != is_set(settings.aws_secret_access_key.as_ref()) {
+        let secret_key = find_secret(settings.aws_secret_access_key.as_ref());
+        if settings.aws_access_key_id.is_some() != secret_key.is_some() {
             return Err(("aws_secret_access_key", "goes with aws_access_key_id"));
         }
         if find_auth_token(settings).is_some() {

@@ -171,17 +171,17 @@ pub(super) fn missing_key_problem(settings: &ModelSettings) -> SettingProblem {
     }
 }
 
-/// Returns the API key unless it is empty: in a cluster the file of the key exists for every provider.
+/// Returns the API key unless it is empty.
 pub(super) fn find_api_key(settings: &ModelSettings) -> Option<&SecretString> {
-    settings.api_key.as_ref().filter(|key| is_set(Some(key)))
+    find_secret(settings.api_key.as_ref())
 }
 
 /// Returns the OAuth token or bearer token unless it is empty.
 pub(super) fn find_auth_token(settings: &ModelSettings) -> Option<&SecretString> {
-    settings.auth_token.as_ref().filter(|token| is_set(Some(token)))
+    find_secret(settings.auth_token.as_ref())
 }
 
-/// Returns true if a credential is set and not empty.
-pub(super) fn is_set(secret: Option<&SecretString>) -> bool {
-    secret.is_some_and(|secret| !secret.expose_secret().is_empty())
+/// Returns a credential unless it is empty: in a cluster the file of the key exists for every provider.
+pub(super) fn find_secret(secret: Option<&SecretString>) -> Option<&SecretString> {
+    secret.filter(|secret| !secret.expose_secret().is_empty())
 }

@@ -60,7 +60,7 @@ impl ModelDialect for AnthropicDialect {
         if let Some(token) = find_auth_token(settings) {
             headers.insert(AUTHORIZATION, secret_header("Bearer ", token)?);
             headers.insert(BETA, beta_header_value(settings)?);
-        } else if let Some(key) = &settings.api_key {
+        } else if let Some(key) = find_api_key(settings) {
             headers.insert("x-api-key", secret_header("", key)?);
         }
         Ok(headers)
