@@ -53,18 +53,20 @@ async fn start_model(script: Vec<ScriptStep>) -> ScriptedModel {
     ScriptedModel::start(script).await.unwrap()
 }
 
-/// Adds a reply and the results of its calls to a conversation.
+/// Adds a reply and the results of its calls, if it has any, to a conversation.
 fn append_turn(
     transcript: &mut ModelTranscript,
     reply: domain::ModelReply,
     results: impl IntoIterator<Item = ToolResult>,
 ) {
     let ids = reply.tool_calls().map(|call| call.id.clone());
-    let results = ids.zip(results).collect();
-    transcript.messages.extend([
-        TranscriptMessage::Assistant(reply.blocks),
-        TranscriptMessage::ToolResults(results),
-    ]);
+    let results: Vec<_> = ids.zip(results).collect();
+    transcript
+        .messages
+        .push(TranscriptMessage::Assistant(reply.blocks));
+    if !results.is_empty() {
+        transcript.messages.push(TranscriptMessage::ToolResults(results));
+    }
 }
 
 /// Adds the provider and model, which the stream itself does not contain.

@@ -306,17 +306,8 @@ fn errors_in_response_stream_are_classified() {
 
 /// Returns the transcript after a reply of the scripted model, and its result.
 fn append_reply(mut transcript: ModelTranscript, reply: ModelReply) -> ModelTranscript {
-    let reply = stamp_reply(reply, "scripted");
-    let ids: Vec<String> = reply.tool_calls().map(|call| call.id.clone()).collect();
-    transcript
-        .messages
-        .push(TranscriptMessage::Assistant(reply.blocks));
-    if !ids.is_empty() {
-        let results = ids.into_iter().map(|id| (id, ToolResult::ok("text")));
-        transcript
-            .messages
-            .push(TranscriptMessage::ToolResults(results.collect()));
-    }
+    let results = std::iter::repeat(ToolResult::ok("text"));
+    append_turn(&mut transcript, stamp_reply(reply, "scripted"), results);
     transcript
 }
 
