@@ -3,7 +3,7 @@
 use domain::{
     ChangedFileSize, Fact, FileRole, Job, JobRequest, MetadataPattern, OutboundAction, OutboundOutcome,
     OutboundReceipt, OutboundRefusal, PatternOperator, PatternSubject, PolicyViolation, ReturnReason,
-    StopReason, report,
+    StopReason,
 };
 
 use super::play::{
@@ -131,14 +131,7 @@ fn module_checks_run_for_touched_modules() {
         let proof = play.state.outputs().proof().unwrap().clone();
         play.pushed();
         assert_eq!(play.drive(), RunAction::Wait);
-        let OutboundAction::OpenPullRequest(report::PullRequestOpening {
-            description: Some(described),
-            ..
-        }) = play.last_request()
-        else {
-            panic!("{:?}", play.last_request())
-        };
-        assert_eq!(described.skipped_checks, proof.skipped_checks);
+        assert_eq!(play.description().skipped_checks, proof.skipped_checks);
         let run = proof.rows.into_iter().map(|row| row.command);
         (run.collect::<Vec<_>>(), proof.skipped_checks)
     };
@@ -317,13 +310,7 @@ fn contract_change_without_test_is_named() {
         play.drive();
         play.pushed();
         play.drive();
-        match play.last_request() {
-            OutboundAction::OpenPullRequest(report::PullRequestOpening {
-                description: Some(said),
-                ..
-            }) => said.untested_contracts.clone(),
-            other => panic!("{other:?}"),
-        }
+        play.description().untested_contracts.clone()
     };
     let contract = ("api/shop.proto", FileRole::Product);
     assert_eq!(named(&[contract]), ["api/shop.proto"]);

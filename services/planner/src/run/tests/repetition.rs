@@ -1,6 +1,6 @@
 //! Detection of a model that repeats itself.
 
-use domain::{Fact, Job, ModelHint, ModelReply, OutboundAction, RepetitionKind, StopReason, TreeId, report};
+use domain::{Fact, Job, ModelHint, ModelReply, OutboundAction, RepetitionKind, StopReason, TreeId};
 use serde_json::{Value, json};
 
 use super::play::{Play, build_commit_id, build_edit_calls, build_job_request, build_tool_reply};
@@ -71,11 +71,7 @@ fn stuck_work_delivers_change_as_draft() {
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     play.drive();
-    let OutboundAction::OpenPullRequest(report::PullRequestOpening { description, .. }) = play.last_request()
-    else {
-        panic!("{:?}", play.last_request())
-    };
-    let early = description.as_ref().and_then(|said| said.cut_short.as_ref());
+    let early = &play.description().cut_short;
     assert!(matches!(early, Some(StopReason::Stuck(_))), "{early:?}");
     play.opened();
     assert_eq!(play.drive(), RunAction::Rest);
