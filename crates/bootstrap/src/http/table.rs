@@ -144,7 +144,7 @@ impl ConnectionPermit {
 
 impl Drop for ConnectionPermit {
     fn drop(&mut self) {
-        // An evicted connection is not in the table any more, and its id is never used again.
+        // An evicted connection is no longer in the table, and its id is never used again.
         self.table.places.lock().taken.remove(&self.id);
         self.table.freed.notify_one();
     }
