@@ -46,6 +46,16 @@ pub(super) fn list_pushed_commits(
     known: Option<&String>,
     head: &str,
 ) -> anyhow::Result<Vec<CommitDetails>> {
+    list_commits_beyond(path, known, head, MAX_COMMITS)
+}
+
+/// Returns the commits of `head` that `known` does not contain, oldest first, at most `most` of them.
+pub(super) fn list_commits_beyond(
+    path: &Path,
+    known: Option<&String>,
+    head: &str,
+    most: usize,
+) -> anyhow::Result<Vec<CommitDetails>> {
     let repository = Repository::open_bare(path)?;
     let mut walk = repository.revwalk()?;
     walk.set_sorting(Sort::TOPOLOGICAL | Sort::REVERSE)?;
@@ -53,7 +63,7 @@ pub(super) fn list_pushed_commits(
     if let Some(known) = known {
         walk.hide(Oid::from_str(known)?)?;
     }
-    walk.take(MAX_COMMITS)
+    walk.take(most)
         .map(|id| describe_commit(&repository, id?))
         .collect()
 }

@@ -18,6 +18,9 @@ use super::shape::{label_json, render_user};
 use super::{history, repository};
 use crate::http::{iso_now, render_json_answer};
 
+// GitHub's maximum number of listed commits of a pull request.
+const MAX_PULL_COMMITS: usize = 250;
+
 impl GitHubState {
     /// Requests a review and sends `pull_request` review requested.
     pub(super) fn ask_reviewer(
@@ -78,7 +81,7 @@ pub(super) async fn list_pull_files(
     })
 }
 
-/// Lists the commits of a pull request, oldest first.
+/// Lists the commits of a pull request, oldest first, 250 of them at most.
 pub(super) async fn list_pull_commits(
     State(hub): State<Arc<GitHubState>>,
     _caller: GitHubCaller,
@@ -90,7 +93,7 @@ pub(super) async fn list_pull_commits(
         // The commits of the base are not listed, those that an update brought into the head included.
         let tip = repository::list_branches(&repo.path).remove(&pull.base);
         let base = tip.filter(|_| pull.open).unwrap_or_else(|| pull.base_sha.clone());
-        let commits = history::list_pushed_commits(&repo.path, Some(&base), &pull.head_sha);
+        let commits = history::list_commits_beyond(&repo.path, Some(&base), &pull.head_sha, MAX_PULL_COMMITS);
         let commits = commits.unwrap_or_default();
         let items = commits.iter().map(|commit| repo.commit_json(commit, &hub.url));
         Ok(page.answer(items.collect()))
