@@ -11,6 +11,7 @@ use serde_json::{Value, json};
 use super::auth::GitHubCaller;
 use super::hub::GitHubState;
 use super::rest::{JsonBody, RestAnswer};
+use super::review_comments::ThreadPage;
 use super::state::{PullRecord, RepositoryRecord};
 use super::{attachments, blame, discussions, issues, open_heads, projects};
 use crate::http::render_json_answer;
@@ -69,11 +70,13 @@ pub(super) async fn answer_graphql(
         return Ok(resolve_review_thread(&hub, &caller, &body.variables));
     }
     if body.query.contains("mergeQueueEntry") {
-        let render = RepositoryRecord::queue_graphql;
+        let threads = ThreadPage::read(&body.query, &body.variables)?;
+        let render = |repo: &RepositoryRecord, pull: &PullRecord| repo.queue_graphql(pull, &threads);
         return answer_pull_query(&hub, &caller, &body.variables, render);
     }
     if body.query.contains("reviewThreads") {
-        let render = |_: &RepositoryRecord, pull: &PullRecord| render_review_threads(pull);
+        let threads = ThreadPage::read(&body.query, &body.variables)?;
+        let render = |_: &RepositoryRecord, pull: &PullRecord| render_review_threads(pull, &threads);
         return answer_pull_query(&hub, &caller, &body.variables, render);
     }
     if body.query.contains("blame(path:") {
@@ -178,16 +181,12 @@ fn answer_pull_query(
     Ok(render_json_answer(StatusCode::OK, body))
 }
 
-fn render_review_threads(pull: &PullRecord) -> Value {
-    let lines = pull.reviews.iter().flat_map(|review| &review.lines);
-    let first = lines.filter(|line| line.in_reply_to.is_none());
-    let nodes: Vec<Value> = first
-        .map(|line| {
-            json!({"id": format!("PRRT_{}", line.id), "isResolved": pull.resolved.contains(&line.id),
-                "comments": {"nodes": [{"databaseId": line.id}]}})
-        })
-        .collect();
-    json!({"reviewThreads": {"nodes": nodes}})
+fn render_review_threads(pull: &PullRecord, threads: &ThreadPage) -> Value {
+    let threads = threads.render(pull, |first, is_resolved| {
+        json!({"id": format!("PRRT_{}", first.id), "isResolved": is_resolved,
+            "comments": {"nodes": [{"databaseId": first.id}]}})
+    });
+    json!({"reviewThreads": threads})
 }
 
 fn resolve_review_thread(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> Response {

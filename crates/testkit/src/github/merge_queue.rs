@@ -6,6 +6,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::{Value, json};
 
 use super::hub::GitHubState;
+use super::review_comments::ThreadPage;
 use super::rulesets::{BranchRuleset, RulesetCondition};
 use super::state::{PullRecord, RepositoryRecord};
 use super::{FakeGitHub, history, repository};
@@ -127,8 +128,8 @@ impl RepositoryRecord {
         Ok(true)
     }
 
-    /// Renders the queue of a pull request for GraphQL.
-    pub(super) fn queue_graphql(&self, pull: &PullRecord) -> Value {
+    /// Renders the queue of a pull request and a page of its threads for GraphQL.
+    pub(super) fn queue_graphql(&self, pull: &PullRecord, threads: &ThreadPage) -> Value {
         let queue = &self.merge_queue;
         let entry = queue.entries.get(&pull.number).map(|entry| {
             let position = queue.entries.keys().position(|number| *number == pull.number);
@@ -148,17 +149,11 @@ impl RepositoryRecord {
             .into_iter()
             .collect();
         let committed = history::read_commit(&self.path, &pull.head_sha).map(|head| head.at);
-        let threads: Vec<Value> = pull
-            .reviews
-            .iter()
-            .flat_map(|review| &review.lines)
-            .filter(|line| line.in_reply_to.is_none())
-            .map(|line| json!({"isResolved": pull.resolved.contains(&line.id)}))
-            .collect();
+        let threads = threads.render(pull, |_, is_resolved| json!({"isResolved": is_resolved}));
         json!({
             "mergeQueueEntry": entry, "timelineItems": {"nodes": removals},
             "commits": {"nodes": [{"commit": {"committedDate": committed.ok()}}]},
-            "reviewThreads": {"nodes": threads},
+            "reviewThreads": threads,
         })
     }
 }

@@ -1,13 +1,18 @@
 //! Reviews and comments of pull requests.
 
 use anyhow::{Context as _, ensure};
-use serde_json::json;
+use axum::response::Response;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::FakeGitHub;
+use super::graphql::render_graphql_error;
 use super::hub::GitHubState;
-use super::state::{CommentRecord, LineCommentRecord, PullReview, RepositoryRecord};
+use super::state::{CommentRecord, LineCommentRecord, PullRecord, PullReview, RepositoryRecord};
 use crate::http::iso_now;
+
+// GitHub's maximum number of entries per page.
+const MAX_PAGE: usize = 100;
 
 /// Review comment on lines of a file.
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +34,59 @@ impl<'a> OnLines<'a> {
             line,
             body,
         }
+    }
+}
+
+/// Page of the review threads that a GraphQL query asks for.
+pub(super) struct ThreadPage {
+    /// Number of threads on the pages before.
+    before: usize,
+    size: usize,
+}
+
+impl ThreadPage {
+    /// Reads the arguments of `reviewThreads`, and refuses the sizes and cursors that GitHub refuses.
+    pub(super) fn read(query: &str, variables: &Value) -> Result<Self, Response> {
+        let (_, rest) = query.split_once("reviewThreads(").unwrap_or_default();
+        let arguments = rest.split(')').next().unwrap_or_default();
+        let size: Option<usize> = arguments
+            .split(", ")
+            .find_map(|argument| argument.strip_prefix("first: ")?.parse().ok());
+        let Some(size) = size.filter(|size| (1..=MAX_PAGE).contains(size)) else {
+            let message = "`first` on the `reviewThreads` connection must be 1 to 100";
+            return Err(render_graphql_error("EXCESSIVE_PAGINATION", message));
+        };
+        let cursor = &variables["after"];
+        // A cursor is the number of threads before it.
+        let before = if cursor.is_null() || !arguments.contains("after: $after") {
+            Some(0)
+        } else {
+            cursor.as_str().and_then(|cursor| cursor.parse().ok())
+        };
+        let Some(before) = before else {
+            let message = format!("`{cursor}` does not appear to be a valid cursor.");
+            return Err(render_graphql_error("INVALID_CURSOR_ARGUMENTS", &message));
+        };
+        Ok(Self { before, size })
+    }
+
+    /// Renders the page of a pull request's threads. `render_thread` gets the first comment of a thread, and
+    /// whether it is resolved.
+    pub(super) fn render(
+        &self,
+        pull: &PullRecord,
+        render_thread: impl Fn(&LineCommentRecord, bool) -> Value,
+    ) -> Value {
+        let lines = pull.reviews.iter().flat_map(|review| &review.lines);
+        let first: Vec<&LineCommentRecord> = lines.filter(|line| line.in_reply_to.is_none()).collect();
+        let total = first.len();
+        let page = first.into_iter().skip(self.before).take(self.size);
+        let nodes: Vec<Value> = page
+            .map(|line| render_thread(line, pull.resolved.contains(&line.id)))
+            .collect();
+        let end = self.before + nodes.len();
+        let cursor = (!nodes.is_empty()).then(|| end.to_string());
+        json!({"pageInfo": {"hasNextPage": end < total, "endCursor": cursor}, "nodes": nodes})
     }
 }
 
