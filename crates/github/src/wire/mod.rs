@@ -29,8 +29,35 @@ pub(crate) use repository::{
 };
 
 use domain::Timestamp;
+use serde::Deserialize;
 
 use crate::ConversationLock;
+
+/// Page of a GraphQL list.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WirePage<T> {
+    page_info: WirePageInfo,
+    nodes: Vec<T>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WirePageInfo {
+    has_next_page: bool,
+    end_cursor: Option<String>,
+}
+
+impl<T> WirePage<T> {
+    /// Entries of the page, and the cursor of the next page.
+    pub(crate) fn into_parts(self) -> (Vec<T>, Option<String>) {
+        let WirePageInfo {
+            has_next_page,
+            end_cursor,
+        } = self.page_info;
+        (self.nodes, end_cursor.filter(|_| has_next_page))
+    }
+}
 
 /// Converts the lock of a conversation. GraphQL writes `TOO_HEATED` where REST writes `too heated`.
 fn parse_lock(is_locked: bool, reason: Option<String>) -> Option<ConversationLock> {

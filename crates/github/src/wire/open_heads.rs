@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use domain::CommitId;
 use serde::Deserialize;
 
+use super::WirePage;
 use crate::HeadState;
 
 // GitHub's word for a mergeability that it has not computed.
@@ -19,21 +20,7 @@ pub(crate) struct WireOpenHeads {
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct WireOpenRepository {
-    pull_requests: WireOpenPage,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WireOpenPage {
-    page_info: WirePageInfo,
-    nodes: Vec<WireOpenPull>,
-}
-
-#[derive(Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct WirePageInfo {
-    has_next_page: bool,
-    end_cursor: Option<String>,
+    pull_requests: WirePage<WireOpenPull>,
 }
 
 #[derive(Deserialize)]
@@ -101,11 +88,8 @@ impl WireOpenHeads {
         let Some(page) = self.repository.map(|repository| repository.pull_requests) else {
             return (BTreeMap::new(), None);
         };
-        let next = page.page_info.end_cursor.filter(|_| page.page_info.has_next_page);
-        let heads = page
-            .nodes
-            .into_iter()
-            .map(|pull| (pull.number, pull.into_state()));
+        let (pulls, next) = page.into_parts();
+        let heads = pulls.into_iter().map(|pull| (pull.number, pull.into_state()));
         (heads.collect(), next)
     }
 }
