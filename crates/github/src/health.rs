@@ -15,12 +15,11 @@ use crate::{
     branch_rules::{fetch_branch_rules, none_if_hidden},
     client::{GitHubClient, GitHubClients, percent_encode},
     permissions::AccessKind,
+    pull_requests::MAX_COMMIT_PAGES,
     reviews::MAX_REVIEW_PAGES,
     wire::{WireDistance, WireOpenHeads, WirePullRequest, WireQueueData, WireReview, WireVerifiedCommit},
 };
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 const MAX_HEAD_PAGES: usize = 10;
 
 // The entry in the merge queue, the last removal from it with the time of the head commit, and the first 100 threads.
@@ -57,9 +56,9 @@ pub struct HealthReader {
 }
 
 impl HealthReader {
-    /// Reads a snapshot: 7 requests for a pull request with at most 100 checks and 100 reviews, 4 more where the base branch is protected
-    /// and requires current heads, signatures or threads. An unchanged answer costs nothing of the rate limit. A part that our
-    /// account cannot read counts as not required.
+    /// Reads a snapshot: 7 requests for a pull request with fewer than 100 checks, reviews and commits, 4 more where the
+    /// base branch is protected and requires current heads, signatures or threads. An unchanged answer costs nothing of
+    /// the rate limit. A part that our account cannot read counts as not required.
     ///
     /// # Errors
     /// [`Error::NotFound`] when no pull request has that number.
@@ -272,13 +271,14 @@ async fn fetch_distance(
     Ok(none_if_hidden(found)?.map(|distance| distance.behind_by))
 }
 
+/// Searches the first 250 commits, because GitHub lists no others. A block by a later one has no known cause.
 async fn has_unsigned_commit(
     client: &GitHubClient,
     repository: &RepositoryName,
     number: u64,
 ) -> Result<bool, Error> {
-    let path = format!("/pulls/{number}/commits?per_page={PAGE}");
-    let commits: Vec<WireVerifiedCommit> = client.get_again(repository, AccessKind::Look, &path).await?;
+    let path = format!("/pulls/{number}/commits");
+    let commits: Vec<WireVerifiedCommit> = client.list_again(repository, &path, MAX_COMMIT_PAGES).await?;
     Ok(commits.iter().any(WireVerifiedCommit::is_unverified))
 }
 

@@ -18,7 +18,7 @@ use crate::{
 const PAGE: usize = 100;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
 // GitHub lists at most 250 commits of a pull request, thus three pages.
-const MAX_COMMIT_PAGES: usize = 3;
+pub(crate) const MAX_COMMIT_PAGES: usize = 3;
 
 const MARK_READY: &str = "mutation($id: ID!) { markPullRequestReadyForReview(input: {pullRequestId: $id}) \
     { pullRequest { id isDraft } } }";

@@ -83,6 +83,50 @@ async fn snapshot_distinguishes_signed_from_unsigned_commits() {
     hub.assert_clean();
 }
 
+/// GitHub lists the oldest commits first, so the newest one of a long pull request is on a later page.
+#[tokio::test]
+async fn unsigned_commit_on_second_page_counts() {
+    let hub = start_hub().await;
+    let (name, commits) = (build_shop_name(), hub.writer.commits());
+    let (tree, _) = hub.hub.tree_and_parents("acme/shop", hub.base.as_str()).unwrap();
+    let change = [write_text("a.txt", "100644", "a\n")];
+    let tree = commits.create_tree(&name, &tree, &change).await.unwrap();
+    let mut head = hub.base.clone();
+    for number in 0..100 {
+        let message = format!("Step {number}");
+        let made = commits.create_commit(&name, &message, &tree, &[head]).await;
+        head = made.unwrap().id;
+    }
+    commits.create_branch(&name, "fix/long", &head).await.unwrap();
+    let opened = hub
+        .writer
+        .pull_requests()
+        .create_pull_request(&name, "fix/long", "main", "Add a", "Body", true)
+        .await;
+    let number = opened.unwrap().number;
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        conditions: vec![RulesetCondition::SignedCommits],
+        ..BranchRuleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let is_unsigned = async || {
+        let health = hub.reader.health();
+        let snapshot = health.snapshot(&name, number, SnapshotScope::default()).await;
+        snapshot.unwrap().is_unsigned
+    };
+    assert!(!is_unsigned().await, "GitHub signed all 100");
+    hub.hub
+        .commit("acme/shop", "fix/long", "Add b", &[("b.txt", "b\n")])
+        .unwrap();
+    assert!(is_unsigned().await);
+    let pages = hub
+        .hub
+        .count_requests(|request| request.path.contains("/commits?per_page=100&page=2"));
+    assert!(pages > 0, "the second page is read");
+    hub.assert_clean();
+}
+
 #[tokio::test]
 async fn patterns_of_bypassed_ruleset_are_left_out() {
     let hub = start_hub().await;
