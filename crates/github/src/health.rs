@@ -16,20 +16,20 @@ use crate::{
     client::{GitHubClient, GitHubClients, percent_encode},
     permissions::AccessKind,
     pull_requests::MAX_COMMIT_PAGES,
-    reviews::MAX_REVIEW_PAGES,
+    reviews::{MAX_REVIEW_PAGES, MAX_THREAD_PAGES},
     wire::{WireDistance, WireOpenHeads, WirePullRequest, WireQueueData, WireReview, WireVerifiedCommit},
 };
 
 const MAX_HEAD_PAGES: usize = 10;
 
-// The entry in the merge queue, the last removal from it with the time of the head commit, and the first 100 threads.
-const QUEUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
+// The entry in the merge queue, the last removal from it with the time of the head commit, and a page of the threads.
+const QUEUE: &str = "query($owner: String!, $name: String!, $number: Int!, $after: String) { \
     repository(owner: $owner, name: $name) { pullRequest(number: $number) { \
     mergeQueueEntry { position enqueuedAt headCommit { oid } } \
     timelineItems(itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT], last: 1) { nodes { \
     ... on RemovedFromMergeQueueEvent { reason createdAt beforeCommit { oid } } } } \
     commits(last: 1) { nodes { commit { committedDate } } } \
-    reviewThreads(first: 100) { nodes { isResolved } } } } }";
+    reviewThreads(first: 100, after: $after) { pageInfo { hasNextPage endCursor } nodes { isResolved } } } } }";
 
 // Open pull requests, the newest first, with what their REST listing does not show. Suites contain the workflow runs that
 // wait for an approval, which have no check run.
@@ -282,20 +282,33 @@ async fn has_unsigned_commit(
     Ok(commits.iter().any(WireVerifiedCommit::is_unverified))
 }
 
-/// Reads the merge queue and the threads. A server without merge queues refuses the query.
+/// Reads the merge queue, and counts the open threads among the first 1,000, with a request for each 100. A block by a
+/// later one has no known cause. A server without merge queues refuses the query.
 async fn fetch_queue(
     client: &GitHubClient,
     repository: &RepositoryName,
     number: u64,
 ) -> Result<(QueueState, Option<u32>), Error> {
-    let queried = client
-        .query(repository, AccessKind::Look, QUEUE, json!({ "number": number }))
-        .await;
-    let Some(data) = none_if_hidden(queried)? else {
-        return Ok((QueueState::default(), None));
-    };
-    let data: WireQueueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
-        detail: format!("the merge queue: {:?} error", error.classify()),
-    })?;
-    Ok(data.into_parts())
+    let (mut queue, mut open, mut after) = (QueueState::default(), None::<u32>, None::<String>);
+    for _ in 0..MAX_THREAD_PAGES {
+        let variables = json!({ "number": number, "after": after });
+        let queried = client.query(repository, AccessKind::Look, QUEUE, variables).await;
+        let Some(data) = none_if_hidden(queried)? else {
+            return Ok((QueueState::default(), None));
+        };
+        let data: WireQueueData = serde_json::from_value(data).map_err(|error| Error::Malformed {
+            detail: format!("the merge queue: {:?} error", error.classify()),
+        })?;
+        let (found, threads) = data.into_parts();
+        queue = found;
+        let Some(threads) = threads else {
+            break;
+        };
+        open = Some(open.unwrap_or_default().saturating_add(threads.count));
+        after = threads.next;
+        if after.is_none() {
+            break;
+        }
+    }
+    Ok((queue, open))
 }

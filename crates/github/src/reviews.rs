@@ -8,7 +8,8 @@ use crate::{
     client::{GitHubClient, GitHubClients, GitHubMethod},
     permissions::AccessKind,
     wire::{
-        WireComparison, WireFile, WireGitHubComment, WireIssueEvent, WireLineComment, WireRemark, WireReview,
+        WireComparison, WireFile, WireGitHubComment, WireIssueEvent, WireLineComment, WirePage, WireRemark,
+        WireReview, WireReviewThread,
     },
 };
 
@@ -18,10 +19,12 @@ const MAX_FILE_PAGES: usize = 3;
 // Every reply in a thread is a review of its own.
 pub(crate) const MAX_REVIEW_PAGES: usize = 10;
 const MAX_EVENT_PAGES: usize = 10;
+pub(crate) const MAX_THREAD_PAGES: usize = 10;
 
-// The first 100 threads of reviews, each with its first comment.
-const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!) { \
-    repository(owner: $owner, name: $name) { pullRequest(number: $number) { reviewThreads(first: 100) { nodes { \
+// A page of the threads of reviews, each with its first comment.
+const THREADS: &str = "query($owner: String!, $name: String!, $number: Int!, $after: String) { \
+    repository(owner: $owner, name: $name) { pullRequest(number: $number) { \
+    reviewThreads(first: 100, after: $after) { pageInfo { hasNextPage endCursor } nodes { \
     id isResolved comments(first: 1) { nodes { databaseId } } } } } } }";
 const RESOLVE: &str =
     "mutation($id: ID!) { resolveReviewThread(input: {threadId: $id}) { thread { id isResolved } } }";
@@ -310,7 +313,7 @@ impl ReviewWriter {
         Ok(GitHubCommentId(made.id))
     }
 
-    /// Finds the unresolved review thread that this comment began, by its GraphQL id.
+    /// Finds the unresolved review thread that this comment began, by its GraphQL id. Searches the first 1,000 threads.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
@@ -321,20 +324,30 @@ impl ReviewWriter {
         comment: u64,
     ) -> Result<Option<String>, Error> {
         let client = self.clients.of(repository)?;
-        let variables = json!({ "number": number });
-        let data = client
-            .query(repository, AccessKind::Write, THREADS, variables)
-            .await?;
-        let threads = &data["repository"]["pullRequest"]["reviewThreads"]["nodes"];
-        let mut threads = threads.as_array().into_iter().flatten();
-        let is_it = |thread: &&Value| {
-            thread["comments"]["nodes"][0]["databaseId"].as_u64() == Some(comment)
-                && thread["isResolved"] == false
-        };
-        Ok(threads
-            .find(is_it)
-            .and_then(|thread| thread["id"].as_str())
-            .map(str::to_owned))
+        let mut after = None::<String>;
+        for _ in 0..MAX_THREAD_PAGES {
+            let variables = json!({ "number": number, "after": after });
+            let mut data = client
+                .query(repository, AccessKind::Write, THREADS, variables)
+                .await?;
+            let page = data.pointer_mut("/repository/pullRequest/reviewThreads");
+            let Some(page) = page.map(Value::take) else {
+                break;
+            };
+            let page: WirePage<WireReviewThread> =
+                serde_json::from_value(page).map_err(|error| Error::Malformed {
+                    detail: format!("the review threads: {:?} error", error.classify()),
+                })?;
+            let (threads, next) = page.into_parts();
+            if let Some(thread) = threads.into_iter().find(|thread| thread.is_begun_by(comment)) {
+                return Ok(thread.into_open_id());
+            }
+            if next.is_none() {
+                break;
+            }
+            after = next;
+        }
+        Ok(None)
     }
 
     /// Resolves a review thread; a resolved one stays resolved.

@@ -3,7 +3,7 @@
 use domain::{CommitId, QueueEntry, QueueRemoval, QueueState, RemovalReason};
 use serde::Deserialize;
 
-use super::{parse_instant, repository::WireVerification};
+use super::{WirePage, parse_instant, repository::WireVerification};
 
 /// Distance of a head from its base.
 #[derive(Deserialize)]
@@ -77,7 +77,7 @@ struct WireQueuedPullRequest {
     merge_queue_entry: Option<WireQueueEntry>,
     timeline_items: Option<WireNodes<WireQueueRemoval>>,
     commits: Option<WireNodes<WireHeadCommit>>,
-    review_threads: Option<WireNodes<WireThreadState>>,
+    review_threads: Option<WirePage<WireThreadState>>,
 }
 
 #[derive(Deserialize)]
@@ -124,9 +124,56 @@ struct WireThreadState {
     is_resolved: bool,
 }
 
+/// Open threads on a page of review threads.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct OpenThreads {
+    pub(crate) count: u32,
+    /// Cursor of the next page.
+    pub(crate) next: Option<String>,
+}
+
+impl From<WirePage<WireThreadState>> for OpenThreads {
+    fn from(page: WirePage<WireThreadState>) -> Self {
+        let (threads, next) = page.into_parts();
+        let open = threads.iter().filter(|thread| !thread.is_resolved).count();
+        Self {
+            count: u32::try_from(open).unwrap_or(u32::MAX),
+            next,
+        }
+    }
+}
+
+/// Review thread with its first comment.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct WireReviewThread {
+    id: String,
+    is_resolved: bool,
+    comments: WireNodes<WireThreadComment>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct WireThreadComment {
+    database_id: Option<u64>,
+}
+
+impl WireReviewThread {
+    /// True if the thread began with this comment.
+    pub(crate) fn is_begun_by(&self, comment: u64) -> bool {
+        let first = self.comments.nodes.first();
+        first.is_some_and(|first| first.database_id == Some(comment))
+    }
+
+    /// GraphQL id of an unresolved thread.
+    pub(crate) fn into_open_id(self) -> Option<String> {
+        (!self.is_resolved).then_some(self.id)
+    }
+}
+
 impl WireQueueData {
-    /// State of the queue without auto-merge, and the number of open threads.
-    pub(crate) fn into_parts(self) -> (QueueState, Option<u32>) {
+    /// State of the queue without auto-merge, and the open threads of the page.
+    pub(crate) fn into_parts(self) -> (QueueState, Option<OpenThreads>) {
         let Some(pull) = self.repository.and_then(|repository| repository.pull_request) else {
             return (QueueState::default(), None);
         };
@@ -145,16 +192,12 @@ impl WireQueueData {
             .and_then(WireQueueRemoval::into_removal)
             // A removal from before the head commit concerns an earlier head.
             .filter(|removal| head_at.is_none_or(|head_at| removal.at >= head_at));
-        let open = pull.review_threads.map(|threads| {
-            let open = threads.nodes.iter().filter(|thread| !thread.is_resolved).count();
-            u32::try_from(open).unwrap_or(u32::MAX)
-        });
         let queue = QueueState {
             entry,
             removal,
             auto_merge: None,
         };
-        (queue, open)
+        (queue, pull.review_threads.map(OpenThreads::from))
     }
 }
 
@@ -215,7 +258,8 @@ mod tests {
                 "timelineItems": {"nodes": [{"reason": "CI_FAILURE", "createdAt": "2026-11-21T10:00:00Z",
                     "beforeCommit": {"oid": "c".repeat(40)}}]},
                 "commits": {"nodes": [{"commit": {"committedDate": committed}}]},
-                "reviewThreads": {"nodes": [{"isResolved": true}, {"isResolved": false}]},
+                "reviewThreads": {"pageInfo": {"hasNextPage": false, "endCursor": "2"},
+                    "nodes": [{"isResolved": true}, {"isResolved": false}]},
             }}});
             serde_json::from_value::<WireQueueData>(data)
                 .unwrap()
@@ -226,7 +270,8 @@ mod tests {
             queue.removal.map(|removal| removal.reason),
             Some(RemovalReason::Checks)
         );
-        assert_eq!(open, Some(1));
+        let (count, next) = (1, None);
+        assert_eq!(open, Some(OpenThreads { count, next }));
         assert_eq!(read("2026-11-21T11:00:00Z").0, QueueState::default());
     }
 

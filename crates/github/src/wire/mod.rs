@@ -17,7 +17,9 @@ pub(crate) use changed_files::{WireCommit, WireComparison, WireFile, WireIssueEv
 pub(crate) use checks::WireCommitStatus;
 pub(crate) use checks::{WireCheckRun, WireCheckRuns, WireCombinedStatus, WireCommitRuns, WireWorkflowRun};
 pub(crate) use discussions::{WireDiscussionData, WireDiscussionRepository};
-pub(crate) use health::{WireAuthoredCommit, WireDistance, WireQueueData, WireVerifiedCommit};
+pub(crate) use health::{
+    WireAuthoredCommit, WireDistance, WireQueueData, WireReviewThread, WireVerifiedCommit,
+};
 pub(crate) use issues::{WireIssueData, WireIssueStub};
 pub(crate) use open_heads::WireOpenHeads;
 pub(crate) use people::{WireCollaboratorPermission, WireUser};

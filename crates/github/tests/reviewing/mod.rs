@@ -307,6 +307,51 @@ async fn accounts_have_logins_and_payloads_are_readable() {
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
 }
 
+#[tokio::test]
+async fn open_thread_on_second_page_counts() {
+    let hub = start_hub().await;
+    let made = hub.draft("feat/x").await;
+    let shop = build_shop_name();
+    let writer = hub.writer.reviews();
+    let scope = SnapshotScope {
+        queue: true,
+        distance: false,
+    };
+    let count_open = async || {
+        let health = hub.reader.health();
+        let snapshot = health.snapshot(&shop, made.number, scope).await.unwrap();
+        snapshot.reviews.open_threads
+    };
+    let count_pages = || {
+        hub.hub.count_requests(|request| {
+            let query = request.body.as_ref().and_then(|body| body["query"].as_str());
+            query.is_some_and(|query| query.contains("reviewThreads"))
+        })
+    };
+    let comment_on_lines = |lines: &[(&str, u64, &str)]| {
+        let judged = ("commented", "Hm.");
+        hub.hub
+            .review_lines("acme/shop", made.number, "rita", judged, lines)
+            .unwrap();
+    };
+    comment_on_lines(&[("a.txt", 1, "Why?"); 100]);
+    assert_eq!((count_open().await, count_pages()), (Some(100), 1));
+    comment_on_lines(&[("a.txt", 1, "Why not?")]);
+    assert_eq!((count_open().await, count_pages()), (Some(101), 3));
+    let threads = hub.hub.threads("acme/shop", made.number).unwrap();
+    let (last, others) = threads.split_last().unwrap();
+    for thread in others {
+        let id = format!("PRRT_{thread}");
+        writer.resolve_thread(&shop, &id).await.unwrap();
+    }
+    assert_eq!(count_open().await, Some(1));
+    let find_open = async |comment: u64| writer.open_thread(&shop, made.number, comment).await.unwrap();
+    assert_eq!(find_open(*last).await, Some(format!("PRRT_{last}")));
+    assert_eq!(find_open(others[99]).await, None, "it is resolved");
+    assert_eq!(find_open(1).await, None);
+    hub.assert_clean();
+}
+
 /// A long conversation has more reviews than one page, because each reply is one.
 #[tokio::test]
 async fn reviews_beyond_first_page_count() {
