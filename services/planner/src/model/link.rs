@@ -77,6 +77,13 @@ pub(super) struct ModelLink {
     pub(super) price: Option<ModelPrice>,
 }
 
+/// Parts of a conversation that a request contains, which some providers refuse.
+#[derive(Clone, Copy)]
+struct SentParts {
+    thinking: bool,
+    images: bool,
+}
+
 impl ModelLink {
     /// Returns the name of the dialect.
     pub(super) fn dialect(&self) -> &'static str {
@@ -97,28 +104,19 @@ impl ModelLink {
         transcript: &ModelTranscript,
         patience: RetryPatience,
     ) -> Result<ModelReply, AttemptFailure> {
-        let keep_images = self.place.settings.takes_images();
-        let outcome = match self.asked(transcript, patience, (true, keep_images)).await {
-            Err(AttemptFailure::StaleThinking) => {
-                tracing::warn!(
-                    provider = self.place.provider,
-                    "the provider refused its own thinking; it is asked without"
-                );
-                // Thinking blocks are bound to their context; an edited or shortened conversation may
-                // invalidate them.
-                self.asked(transcript, patience, (false, keep_images)).await
+        let mut parts = SentParts {
+            thinking: true,
+            images: self.place.settings.takes_images(),
+        };
+        let outcome = loop {
+            match Box::pin(self.asked(transcript, patience, parts)).await {
+                Ok(reply) => break Ok(reply),
+                Err(failure) => match self.omit_refused(&failure, transcript, parts) {
+                    // Each part is omitted once, so the third request is the last one.
+                    Some(fewer) => parts = fewer,
+                    None => break Err(failure),
+                },
             }
-            Err(AttemptFailure::Final(refusal))
-                if keep_images && transcript.has_images() && is_about_images(&refusal) =>
-            {
-                tracing::warn!(
-                    provider = self.place.provider,
-                    model = self.place.settings.name,
-                    "the provider refused the images; it is asked without, and the setting `images = false` saves a request"
-                );
-                Box::pin(self.asked(transcript, patience, (true, false))).await
-            }
-            outcome => outcome,
         };
         let of_the_provider = |failure: &AttemptFailure| failure::is_provider_fault(failure.kind());
         // A faulty request says nothing about the provider, so it does not move it behind the others.
@@ -126,18 +124,58 @@ impl ModelLink {
         outcome.map(|reply| self.stamped(reply))
     }
 
+    /// Returns the parts without those that the provider refused; `None` if the failure has another cause.
+    fn omit_refused(
+        &self,
+        failure: &AttemptFailure,
+        transcript: &ModelTranscript,
+        parts: SentParts,
+    ) -> Option<SentParts> {
+        match failure {
+            // Thinking blocks are bound to their context; an edited or shortened conversation may
+            // invalidate them.
+            AttemptFailure::StaleThinking if parts.thinking => {
+                tracing::warn!(
+                    provider = self.place.provider,
+                    "the provider refused its own thinking; it is asked without"
+                );
+                Some(SentParts {
+                    thinking: false,
+                    ..parts
+                })
+            }
+            AttemptFailure::Final(refusal)
+                if parts.images && transcript.has_images() && is_about_images(refusal) =>
+            {
+                tracing::warn!(
+                    provider = self.place.provider,
+                    model = self.place.settings.name,
+                    "the provider refused the images; it is asked without, and the setting `images = false` saves a request"
+                );
+                Some(SentParts {
+                    images: false,
+                    ..parts
+                })
+            }
+            AttemptFailure::StaleThinking
+            | AttemptFailure::Final(_)
+            | AttemptFailure::Transient { .. }
+            | AttemptFailure::Garbage(_) => None,
+        }
+    }
+
     async fn asked(
         &self,
         transcript: &ModelTranscript,
         patience: RetryPatience,
-        (keep_thinking, keep_images): (bool, bool),
+        parts: SentParts,
     ) -> Result<ModelReply, AttemptFailure> {
         let body = self.provider.dialect.body(&ModelRequest {
             settings: &self.place.settings,
             provider: &self.place.provider,
             transcript,
-            keep_thinking,
-            keep_images,
+            keep_thinking: parts.thinking,
+            keep_images: parts.images,
         });
         let tools = ToolNames::of(&transcript.tools);
         retry::run_with_retries(patience, &self.addressee(), || self.attempt(&body, &tools)).await

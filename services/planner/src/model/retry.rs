@@ -39,9 +39,10 @@ impl RetryPatience {
     };
 
     /// Returns the longest duration of all attempts if one lasts `attempt`. No attempt starts after the
-    /// budget, and everything repeats when the provider refuses its earlier thinking.
+    /// budget, and everything repeats when the provider refuses its earlier thinking, and when it refuses
+    /// the images.
     pub(super) fn longest(self, attempt: Duration) -> Duration {
-        (self.budget + attempt) * 2
+        (self.budget + attempt) * 3
     }
 }
 

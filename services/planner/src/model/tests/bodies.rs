@@ -347,7 +347,7 @@ fn each_base_address_leads_to_endpoint() {
 }
 
 /// Message with an image that is loaded, or not.
-fn build_image_message(data: Option<&str>) -> TranscriptMessage {
+pub(super) fn build_image_message(data: Option<&str>) -> TranscriptMessage {
     TranscriptMessage::Parts(vec![
         MessagePart::Text("Image `x.png`:".to_owned()),
         MessagePart::Image(TranscriptImage {

@@ -3,6 +3,7 @@
 use domain::{ModelFault, ReplyBlock};
 use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_SECRET_ACCESS_KEY};
 
+use super::bodies::build_image_message;
 use super::*;
 use crate::model::target::ModelTarget;
 use crate::transcript::{OutputSchema, read_structured as read_form};
@@ -138,6 +139,46 @@ async fn refused_thinking_is_omitted_on_retry() {
         "Done."
     );
     assert_eq!(model.violations().len(), 1, "{:?}", model.violations());
+}
+
+/// A provider names one problem of a request, the first that it finds.
+#[tokio::test]
+async fn refused_images_and_thinking_are_both_omitted() {
+    // Before the thinking of the first reply, and after it.
+    for place in [1, 3] {
+        let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")]).await;
+        let mut settings = build_model_settings("anthropic", &model.url());
+        settings.images = Some(true);
+        let mut transcript = build_opening_transcript();
+        let mut reply = ask_with_settings(&settings, &transcript).await.unwrap();
+        if let Some(ReplyBlock::Opaque { value, .. }) = reply.blocks.first_mut() {
+            value["signature"] = json!("of another conversation");
+        }
+        append_turn(&mut transcript, reply, [ToolResult::ok("total = 1")]);
+        transcript
+            .messages
+            .insert(place, build_image_message(Some("not base64")));
+        let last = ask_with_settings(&settings, &transcript).await.unwrap();
+        assert_eq!(last.text(), "Done.");
+        let violations = model.violations();
+        assert_eq!(violations.len(), 2, "each is refused once: {violations:?}");
+        let is_about_image = violations[0].contains("image");
+        assert_eq!(is_about_image, place == 1, "{violations:?}");
+    }
+}
+
+#[tokio::test]
+async fn lasting_refusal_of_images_ends_call() {
+    let refusal = r#"{"error":{"type":"invalid_request_error","message":"Images are not supported."}}"#;
+    let model = start_model(vec![ScriptStep::say("Hello.")]).await;
+    let mut settings = build_model_settings("anthropic", &model.url());
+    settings.images = Some(true);
+    let mut transcript = build_opening_transcript();
+    transcript.messages.push(build_image_message(Some("AAAA")));
+    model.fail_next(ServiceFault::new("/v1/", 10, 400).page("application/json", refusal));
+    let error = ask_with_settings(&settings, &transcript).await.unwrap_err();
+    assert_eq!(error.kind, ModelFault::Refused, "{error}");
+    assert_eq!(*model.answered().borrow(), 2, "with the images, then without");
 }
 
 #[tokio::test]
