@@ -289,7 +289,7 @@ pub struct EmbeddingSettings {
     /// Address of the server, with or without `/v1`.
     #[serde(default = "default_base_url")]
     pub base_url: String,
-    /// API key, sent as a bearer token; absent: no authorization.
+    /// API key, sent as a bearer token; absent or empty: no authorization.
     #[serde(default)]
     pub api_key: Option<SecretString>,
     /// Length of a vector, for models that support a choice; absent: the model's default.

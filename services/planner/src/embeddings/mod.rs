@@ -63,17 +63,8 @@ impl EmbeddingClient {
     pub(crate) fn new(settings: &EmbeddingSettings) -> anyhow::Result<Self> {
         // Fails if another service of the same process installed a provider first, which serves as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let mut headers = HeaderMap::new();
-        if let Some(key) = &settings.api_key {
-            let mut value =
-                HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
-                    anyhow::anyhow!("model.embeddings.api_key holds characters that no header can carry")
-                })?;
-            value.set_sensitive(true);
-            headers.insert(AUTHORIZATION, value);
-        }
         let http = reqwest::Client::builder()
-            .default_headers(headers)
+            .default_headers(build_headers(settings)?)
             .connect_timeout(Duration::from_millis(settings.timeout_ms))
             .redirect(reqwest::redirect::Policy::none());
         let http = webproxy::configure_client(http)?.build()?;
@@ -160,6 +151,20 @@ impl EmbeddingClient {
     }
 }
 
+/// Returns the headers of every request. An empty key counts as absent, as `model.api_key` does.
+fn build_headers(settings: &EmbeddingSettings) -> anyhow::Result<HeaderMap> {
+    let mut headers = HeaderMap::new();
+    let key = settings.api_key.as_ref();
+    if let Some(key) = key.filter(|key| !key.expose_secret().is_empty()) {
+        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
+            anyhow::anyhow!("model.embeddings.api_key holds characters that no header can carry")
+        })?;
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
+    }
+    Ok(headers)
+}
+
 fn chunk_key(candidate: &SeedCandidate) -> ChunkKey {
     (candidate.blob.clone(), candidate.seed.lines)
 }
@@ -228,6 +233,19 @@ mod tests {
         let answer =
             serde_json::from_str(json).map_err(|_| EmbeddingError::Unreadable("it has another form"))?;
         order_vectors(answer, texts).map(|all| all.len())
+    }
+
+    #[test]
+    fn empty_api_key_sends_no_authorization() {
+        for (key, wanted) in [(None, None), (Some(""), None), (Some("k"), Some("Bearer k"))] {
+            let settings = serde_json::json!({ "name": "m", "api_key": key });
+            let settings: EmbeddingSettings = serde_json::from_value(settings).unwrap();
+            let headers = build_headers(&settings).unwrap();
+            let sent = headers
+                .get(AUTHORIZATION)
+                .map(|value| value.to_str().unwrap().to_owned());
+            assert_eq!(sent.as_deref(), wanted, "{key:?}");
+        }
     }
 
     #[test]
