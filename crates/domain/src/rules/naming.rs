@@ -23,14 +23,11 @@ const RUN_TRAILER: &str = "Journeyman-Run: ";
 const CREDIT_TRAILER: &str = "Co-authored-by: ";
 // Start of the line with the author's sign-off.
 const SIGN_OFF_TRAILER: &str = "Signed-off-by: ";
-// Trailers that a message may lack where the server refuses it with them, the smallest loss first. A sign-off is a
-// requirement of the repository, so it stays.
-const OMITTED_TRAILERS: [&[&str]; 4] = [
-    &[],
-    &[RUN_TRAILER],
-    &[CREDIT_TRAILER],
-    &[RUN_TRAILER, CREDIT_TRAILER],
-];
+// Trailers that a message may lack where the server refuses it with them. A sign-off is a requirement of the
+// repository, so it stays.
+const OPTIONAL_TRAILERS: [&str; 2] = [RUN_TRAILER, CREDIT_TRAILER];
+// Smaller losses than all of them, the smallest first.
+const OMITTED_TRAILERS: [&[&str]; 3] = [&[], &[RUN_TRAILER], &[CREDIT_TRAILER]];
 
 /// Naming scheme for the changes of a ticket.
 #[derive(Clone, Copy, Debug)]
@@ -185,26 +182,25 @@ impl<'a> ChangeNaming<'a> {
     ) -> Result<String, &'a MetadataPattern> {
         let trailers = self.trailers(run, requester);
         let by_rules = self.style_message(named, body);
-        let mut forms = vec![by_rules.clone()];
-        forms.extend(self.list_other_messages(named, body));
+        let others = self.list_other_messages(named, body);
+        let forms = || std::iter::once(&by_rules).chain(&others);
+        let is_accepted = |message: &String| self.unmet_by_message(message).is_none();
         for omitted in OMITTED_TRAILERS {
-            let mut messages = forms.iter().map(|form| add_trailers(form, &trailers, omitted));
-            if let Some(accepted) = messages.find(|message| self.unmet_by_message(message).is_none()) {
+            let mut messages = forms().map(|form| add_trailers(form, &trailers, omitted));
+            if let Some(accepted) = messages.find(is_accepted) {
                 return Ok(accepted);
             }
         }
-        let omitted = [RUN_TRAILER, CREDIT_TRAILER];
-        let bare = add_trailers(&by_rules, &trailers, &omitted);
+        let omit_trailers = |form: &str| add_trailers(form, &trailers, &OPTIONAL_TRAILERS);
+        let bare = omit_trailers(&by_rules);
         let Some(pattern) = self.unmet_by_message(&bare) else {
             return Ok(bare);
         };
+        let subjects = forms().filter_map(|form| form.lines().next());
         // The model can avoid a forbidden text, and the body explains the commit.
-        if pattern.negate {
-            return Err(pattern);
-        }
-        let subjects = forms.iter().filter_map(|form| form.lines().next());
-        let mut messages = subjects.map(|subject| add_trailers(subject, &trailers, &omitted));
-        let accepted = messages.find(|message| self.unmet_by_message(message).is_none());
+        let subjects = subjects.filter(|_| !pattern.negate);
+        let shorter = others.iter().map(String::as_str).chain(subjects);
+        let accepted = shorter.map(omit_trailers).find(is_accepted);
         accepted.ok_or(pattern)
     }
 
@@ -544,6 +540,13 @@ mod tests {
                 false,
                 true,
                 format!("{subject}\n\nWhy.\n\n{own}"),
+            ),
+            (
+                Regex,
+                r"\AENG-12: Count\n\nWhy\.\z",
+                false,
+                false,
+                "ENG-12: Count\n\nWhy.".to_owned(),
             ),
             // The body leaves last, and the subject takes the form that is left.
             (EndsWith, "(ENG-12)", false, false, subject.to_owned()),
