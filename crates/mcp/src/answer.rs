@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use domain::text::{one_line, sanitize_output, truncate_text};
+use domain::text::{one_line, sanitize_output, truncate_bytes, truncate_text};
 use rmcp::model::{CallToolResult, ContentBlock, Resource, ResourceContents};
 
 /// Maximum size of a result, in bytes.
@@ -44,9 +44,7 @@ pub(crate) fn render_answer(result: &CallToolResult) -> McpAnswer {
     let mut text = parts.join("\n\n");
     let is_too_long = text.len() > RESULT_BYTES;
     if is_too_long {
-        let mut ends = (0..=RESULT_BYTES).rev();
-        let end = ends.find(|end| text.is_char_boundary(*end)).unwrap_or_default();
-        text.truncate(end);
+        text.truncate(truncate_bytes(&text, RESULT_BYTES).len());
         text.push_str("\n[truncated: the result is longer; ask the tool for a smaller part]");
     }
     if omitted > 0 {

@@ -45,36 +45,3 @@ pub use tools::{EditSize, measure_edits};
 fn absolute_paths(paths: &[PathBuf]) -> std::io::Result<Vec<PathBuf>> {
     paths.iter().map(std::path::absolute).collect()
 }
-
-/// Truncates a text to at most `max` bytes at the boundary of a character.
-fn truncate_text(text: &str, max: usize) -> &str {
-    let end = (0..=max.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    &text[..end.unwrap_or_default()]
-}
-
-/// Returns the last bytes of a text, at most `max`, from the boundary of a character.
-fn keep_tail(text: &str, max: usize) -> &str {
-    let start = (text.len().saturating_sub(max)..=text.len()).find(|at| text.is_char_boundary(*at));
-    &text[start.unwrap_or_default()..]
-}
-
-#[cfg(test)]
-mod tests {
-    use proptest::prelude::*;
-
-    use super::*;
-
-    proptest! {
-        #[test]
-        fn limited_text_has_whole_characters(text in "\\PC{0,20}", max in 0..80_usize) {
-            let (start, end) = (truncate_text(&text, max), keep_tail(&text, max));
-            prop_assert!(text.starts_with(start) && text.ends_with(end));
-            for part in [start, end] {
-                // The next character has at most four bytes.
-                prop_assert!(part.len() <= max && part.len() + 4 > max.min(text.len()));
-            }
-        }
-    }
-}

@@ -281,9 +281,37 @@ pub fn take_tail(text: &str, limit: usize) -> String {
     text.chars().skip(skipped).collect()
 }
 
+/// Returns the start of a text; at most `limit` bytes, and only whole characters.
+pub fn truncate_bytes(text: &str, limit: usize) -> &str {
+    let end = (0..=limit.min(text.len()))
+        .rev()
+        .find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or_default()]
+}
+
+/// Returns the end of a text; at most `limit` bytes, and only whole characters.
+pub fn take_tail_bytes(text: &str, limit: usize) -> &str {
+    let start = (text.len().saturating_sub(limit)..=text.len()).find(|at| text.is_char_boundary(*at));
+    &text[start.unwrap_or_default()..]
+}
+
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
+
+    proptest! {
+        #[test]
+        fn limited_bytes_are_whole_characters(text in "\\PC{0,20}", limit in 0..80_usize) {
+            let (start, end) = (truncate_bytes(&text, limit), take_tail_bytes(&text, limit));
+            prop_assert!(text.starts_with(start) && text.ends_with(end));
+            for part in [start, end] {
+                // The next character has at most four bytes.
+                prop_assert!(part.len() <= limit && part.len() + 4 > limit.min(text.len()));
+            }
+        }
+    }
 
     #[test]
     fn hidden_characters_are_removed_or_escaped() {

@@ -1,6 +1,6 @@
 //! JSON of check runs, commit statuses and GitHub Actions runs.
 
-use domain::CommitId;
+use domain::{CommitId, text::take_tail_bytes};
 use serde::Deserialize;
 
 use super::parse_instant;
@@ -52,16 +52,8 @@ impl WireOutput {
             .filter(|part| !part.is_empty())
             .collect::<Vec<_>>()
             .join("\n");
-        take_tail(&whole).to_owned()
+        take_tail_bytes(&whole, OUTPUT_TAIL_BYTES).to_owned()
     }
-}
-
-fn take_tail(text: &str) -> &str {
-    let mut from = text.len().saturating_sub(OUTPUT_TAIL_BYTES);
-    while !text.is_char_boundary(from) {
-        from += 1;
-    }
-    &text[from..]
 }
 
 impl WireCheckRun {

@@ -1,6 +1,6 @@
 //! Conversion of Markdown to wiki markup.
 
-use domain::is_safe_link;
+use domain::{is_safe_link, text::truncate_bytes};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd, TextMergeStream};
 
 use super::escape::{TextContext, encode_target, escape_text};
@@ -41,10 +41,8 @@ pub fn from_markdown_within(markdown: &str, most: usize) -> String {
         // The ratio of lengths is a guess, since escapes are not spread evenly; the factor 19/20 saves
         // further rounds.
         kept = (kept * most / length).min(kept - 1) * 19 / 20;
-        while !markdown.is_char_boundary(kept) {
-            kept -= 1;
-        }
-        kept = markdown[..kept].rfind('\n').unwrap_or(kept);
+        let start = truncate_bytes(markdown, kept);
+        kept = start.rfind('\n').unwrap_or(start.len());
         // Truncated Markdown is converted again, so that open blocks are closed.
         wiki = format!("{}\n\n…", from_markdown(&markdown[..kept]));
     }

@@ -15,6 +15,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use domain::{
     cause::format_error_chain,
     check::{CheckCandidate, MAX_TAIL, TestReport, TreeKind},
+    text::take_tail_bytes,
 };
 use proto::executor::{
     CheckOutcome, CheckResult, OutputChunk, RunCheckRequest, RunCheckResponse, run_check_response::Event,
@@ -30,7 +31,6 @@ pub use setup_proposal::{SETUP_FOLDERS, is_setup_source, propose_setup};
 
 use crate::{
     base_results::{BaseCheckKey, BaseResults},
-    keep_tail,
     sandbox::{CommandEnd, CommandEnding, CommandSpec, IdleLauncher, RoomPermit, shell_command},
     service::{
         calls::ResultRecorder,
@@ -409,7 +409,7 @@ fn judge_result(
 
 /// Returns the end of a text, from the start of a line if one begins near.
 fn text_tail(text: &str) -> &str {
-    let rest = keep_tail(text, MAX_TAIL);
+    let rest = take_tail_bytes(text, MAX_TAIL);
     match rest.find('\n') {
         Some(end) if rest.len() < text.len() && end < 400 => rest.get(end + 1..).unwrap_or_default(),
         _ => rest,

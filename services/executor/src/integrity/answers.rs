@@ -3,7 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use domain::check::{ChangeFinding, FindingSeverity};
+use domain::{
+    check::{ChangeFinding, FindingSeverity},
+    text::truncate_bytes,
+};
 
 use super::{
     inline::test_lines,
@@ -13,7 +16,7 @@ use super::{
     size::compare_lines,
     truncate_line,
 };
-use crate::{pattern::LazyPattern, truncate_text, workspace::ChangedFile};
+use crate::{pattern::LazyPattern, workspace::ChangedFile};
 
 /// Number of lines after a condition that are searched for its answer.
 const NEAR: usize = 3;
@@ -140,7 +143,7 @@ fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> b
 }
 
 fn extract_values(text: &str) -> BTreeSet<String> {
-    let found = VALUE.all(truncate_text(text, MOST_TEXT)).filter_map(|value| {
+    let found = VALUE.all(truncate_bytes(text, MOST_TEXT)).filter_map(|value| {
         let value = value.iter().skip(1).flatten().next()?;
         Some(normalize_value(value.as_str()))
     });

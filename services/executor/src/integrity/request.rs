@@ -1,9 +1,9 @@
 //! Finds the sentence of a ticket that asks for a finding, to quote it with the finding. Pure: computed from
 //! the words of the finding and the ticket.
 
-use domain::check::ChangeFinding;
+use domain::{check::ChangeFinding, text::truncate_bytes};
 
-use crate::{pattern::LazyPattern, truncate_text};
+use crate::pattern::LazyPattern;
 
 /// Limit of a quoted sentence, in characters.
 const MAX_SENTENCE: usize = 240;
@@ -66,7 +66,7 @@ pub(crate) fn find_request(finding: &ChangeFinding, ticket: &str) -> Option<Stri
     if !LOWERED.contains(&finding.kind.as_str()) {
         return None;
     }
-    let sentences = split_sentences(truncate_text(ticket, MAX_TICKET));
+    let sentences = split_sentences(truncate_bytes(ticket, MAX_TICKET));
     let asking = sentences
         .into_iter()
         .filter(|sentence| ASKS.is_match(sentence) && !FORBIDS.is_match(sentence));

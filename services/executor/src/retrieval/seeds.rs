@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::cause::format_error_chain;
+use domain::{cause::format_error_chain, text::truncate_bytes};
 use proto::executor::{SeedChunk, SeedContextRequest, SeedContextResponse};
 use retrieval::{FoundChunk, MAX_CHUNKS, ModuleFolders, SearchQuery, SearchRequest};
 use tokio_util::sync::CancellationToken;
@@ -13,7 +13,7 @@ use super::{
     fallback::{LiteralMatch, search_literally},
     index_registry::{CommitIndex, IndexStatus},
 };
-use crate::{truncate_text, workspace::Workspace};
+use crate::workspace::Workspace;
 
 /// Limits of the chunks for a second ranking: their number, and the bytes of each.
 const MAX_CANDIDATES: usize = 200;
@@ -149,7 +149,7 @@ fn seed_chunk(found: FoundChunk, text: &str) -> SeedChunk {
         reason: found.reason,
         test: found.is_test,
         blob: found.blob.to_string(),
-        text: truncate_text(text, MAX_TEXT).to_owned(),
+        text: truncate_bytes(text, MAX_TEXT).to_owned(),
     }
 }
 

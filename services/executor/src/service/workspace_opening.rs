@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::{CommitId, PullRequestRules, RunFence, cause::format_error_chain};
+use domain::{CommitId, PullRequestRules, RunFence, cause::format_error_chain, text::truncate_bytes};
 use grant::Grant;
 use proto::executor::{
     MAX_PACK_BYTES, OpenWorkspaceRequest, OpenWorkspaceResponse, SetupResult, SnapshotRef, WorkspaceSpec,
@@ -24,7 +24,6 @@ use crate::{
     mirror::{MirrorPath, WantedBase},
     sandbox::EgressRelay,
     setup::{self, SetupPlan, cache::describe_environment},
-    truncate_text,
     workspace::{SnapshotRestore, Workspace, WorkspaceError, WorkspaceStart, find_foundation},
 };
 
@@ -281,7 +280,7 @@ fn read_template(workspace: &Workspace, path: &str) -> Result<String, WorkspaceE
         }
     }
     let text = found.unwrap_or_default();
-    Ok(truncate_text(&String::from_utf8_lossy(&text), MAX_TEMPLATE).to_owned())
+    Ok(truncate_bytes(&String::from_utf8_lossy(&text), MAX_TEMPLATE).to_owned())
 }
 
 fn limit_paths(paths: &[String]) -> Vec<String> {

@@ -2,14 +2,13 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::CommitId;
+use domain::{CommitId, text::take_tail_bytes};
 use proto::executor::SetupResult;
 use tokio_util::sync::CancellationToken;
 use tonic::Status;
 
 use super::cache::SetupKey;
 use crate::{
-    keep_tail,
     sandbox::{CommandEnd, CommandEnding, EgressRelay},
     service::{registry::WorkspaceRegistry, responses::run_blocking},
     store::DiskStore,
@@ -94,7 +93,7 @@ pub(crate) async fn run_setup(
     .await?;
     Ok(Some(SetupResult {
         failed,
-        log_tail: keep_tail(&log, MAX_LOG).to_owned(),
+        log_tail: take_tail_bytes(&log, MAX_LOG).to_owned(),
         without_network,
         prepared_at: foundation
             .filter(|_| without_network)

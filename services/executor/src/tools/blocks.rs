@@ -52,7 +52,7 @@ pub(super) fn parse_blocks(edits: &str) -> Result<Vec<EditBlock>, String> {
                     "line {} of `edits` is outside of every block: {:?}. A block starts with a line {SEARCH:?}, has one line \
                      {DIVIDER:?}, and ends with a line {REPLACE:?}; nothing else stands between blocks.",
                     number + 1,
-                    crate::truncate_text(line, 80)
+                    domain::text::truncate_bytes(line, 80)
                 ));
             }
         }

@@ -37,7 +37,11 @@ use std::{
     sync::{Arc, LazyLock},
 };
 
-use domain::{CommitAuthor, cause::format_error_chain, text::sanitize_output};
+use domain::{
+    CommitAuthor,
+    cause::format_error_chain,
+    text::{sanitize_output, truncate_bytes},
+};
 use input::{build_schema_once, parse_input};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -49,7 +53,6 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     retrieval::CommitIndex,
     sandbox::CommandSandbox,
-    truncate_text,
     workspace::{Workspace, explain_path_error},
 };
 
@@ -177,7 +180,7 @@ impl ToolOutcome {
     fn bounded(mut self) -> Self {
         if self.text.len() > MAX_ANSWER {
             let total = self.text.len();
-            let shown = truncate_text(&self.text, MAX_ANSWER).len();
+            let shown = truncate_bytes(&self.text, MAX_ANSWER).len();
             if self.whole.is_empty() {
                 self.whole = self.text.clone().into_bytes();
             }

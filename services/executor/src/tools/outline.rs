@@ -6,6 +6,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use domain::text::truncate_bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -13,7 +14,6 @@ use serde_json::Value;
 use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
 use crate::{
     parser::{GrammarLanguage, MAX_BYTES, ParseFailure, SourceSymbol},
-    truncate_text,
     workspace::{FileKind, explain_path_error},
 };
 
@@ -87,7 +87,7 @@ fn outline_file(call: &ToolContext, path: &Path) -> Result<FileToolReply, String
         return Ok(format!("{} has no symbols.", path.display()).into());
     }
     let shown = render_symbols(path, &symbols);
-    let part = truncate_text(&shown, BUDGET);
+    let part = truncate_bytes(&shown, BUDGET);
     let truncated = part.len() < shown.len();
     let more = if truncated {
         "\n[more symbols left out; use search_content]"

@@ -123,7 +123,7 @@ impl PatchHunk {
             Some(_) => {
                 return Err(format!(
                     "The line {:?} of a hunk begins with neither a blank, '-' nor '+'.",
-                    crate::truncate_text(line, 80)
+                    domain::text::truncate_bytes(line, 80)
                 ));
             }
         }

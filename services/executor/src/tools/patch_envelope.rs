@@ -86,7 +86,7 @@ pub(super) fn parse_envelope(text: &str) -> Result<Vec<FileOperation>, String> {
                 "Line {} of the patch ({:?}) stands before any file. A patch begins with `{UPDATE} path`, `{ADD} path` or \
                  `{DELETE} path`.",
                 number + 1,
-                crate::truncate_text(line, 80)
+                domain::text::truncate_bytes(line, 80)
             ));
         };
         operation.add(line, header)?;
@@ -183,14 +183,14 @@ impl FileOperation {
                 None => {
                     return Err(format!(
                         "{path}: every line of a new file begins with '+', but there is {:?}.",
-                        crate::truncate_text(line, 80)
+                        domain::text::truncate_bytes(line, 80)
                     ));
                 }
             },
             Self::Delete { path } if !line.trim().is_empty() => {
                 return Err(format!(
                     "{path}: a deletion has no lines, but there is {:?}.",
-                    crate::truncate_text(line, 80)
+                    domain::text::truncate_bytes(line, 80)
                 ));
             }
             Self::Delete { .. } => {}
@@ -206,7 +206,7 @@ impl FileOperation {
                 } else if header.starts_with("***") {
                     return Err(format!(
                         "{path}: {:?} is no header of a patch.",
-                        crate::truncate_text(header, 80)
+                        domain::text::truncate_bytes(header, 80)
                     ));
                 } else if let Some(anchor) = line.strip_prefix("@@") {
                     begin_chunk(chunks, anchor);

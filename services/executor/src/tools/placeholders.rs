@@ -3,8 +3,10 @@
 
 use std::path::Path;
 
+use domain::text::truncate_bytes;
+
 use super::text::find_numbered_run;
-use crate::{parser::MAX_BYTES, pattern::LazyPattern, truncate_text};
+use crate::{parser::MAX_BYTES, pattern::LazyPattern};
 
 /// Line in place of code that the model left out, such as `// ... existing code ...`.
 static ELISION: LazyPattern = LazyPattern::new(concat!(
@@ -52,7 +54,7 @@ pub(super) fn check_placeholders(path: &Path, before: Option<&str>, after: &str)
              lines, or change only the lines around them with edit_file. `force: true` writes the line as it is.",
             path.display(),
             place + 1,
-            truncate_text(line.trim(), 80)
+            truncate_bytes(line.trim(), 80)
         ));
     }
     if let Some(place) = find_numbered_run(after)

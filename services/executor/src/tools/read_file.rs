@@ -1,5 +1,6 @@
 //! `read_file`: reads a text file or a range of its lines, with line numbers.
 
+use domain::text::truncate_bytes;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -8,7 +9,7 @@ use super::{
     ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input,
     text::{BOM, FileText, describe_form},
 };
-use crate::{truncate_text, workspace::explain_path_error};
+use crate::workspace::explain_path_error;
 
 /// Limits of an answer: lines, bytes, and bytes of one line.
 const MAX_LINES: usize = 2000;
@@ -115,7 +116,7 @@ fn render_lines(text: &str, start: usize, end: usize) -> ShownLines {
     let (mut body, mut last, mut is_cut) = (String::new(), start - 1, false);
     let lines = text.lines().enumerate().skip(start - 1).take(end + 1 - start);
     for (at, line) in lines.take(MAX_LINES) {
-        let head = truncate_text(line, MAX_LINE);
+        let head = truncate_bytes(line, MAX_LINE);
         if body.len() + head.len() + 8 > MAX_SHOWN {
             break;
         }

@@ -1,12 +1,12 @@
 //! `read_result`: reads a part of an earlier result that was truncated.
 
+use domain::text::truncate_bytes;
 use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, parse_input};
-use crate::truncate_text;
 
 const DEFAULT_LINES: usize = 400;
 /// Limits of an answer: lines, bytes, and bytes of one line.
@@ -75,7 +75,7 @@ fn render_result(text: &str, number: u32, input: &Input, pattern: Option<&Regex>
     let (mut body, mut shown, mut next) = (String::new(), 0, None);
     let lines = text.lines().enumerate().skip(from - 1);
     for (at, line) in lines.filter(|(_, line)| pattern.is_none_or(|pattern| pattern.is_match(line))) {
-        let head = truncate_text(line, MAX_LINE);
+        let head = truncate_bytes(line, MAX_LINE);
         if shown == most || body.len() + head.len() > MAX_SHOWN {
             next = Some(at + 1);
             break;

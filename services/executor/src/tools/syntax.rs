@@ -87,7 +87,7 @@ fn describe_syntax_error(path: &Path, is_old: bool, after: &str, error: &SyntaxE
         error.line,
         error.column,
         error.line,
-        crate::truncate_text(shown, 300)
+        domain::text::truncate_bytes(shown, 300)
     )
 }
 

@@ -2,7 +2,7 @@
 
 use std::{iter, path::Path};
 
-use domain::CommitId;
+use domain::{CommitId, text::truncate_bytes};
 use git2::ObjectType;
 
 use super::{
@@ -12,7 +12,6 @@ use super::{
     git_directory::GitDirectory,
     tracked_files::list_tracked_files,
 };
-use crate::truncate_text;
 
 /// Limits of files at the base: listed ones, and read ones.
 const MAX_FILES: usize = 200_000;
@@ -113,7 +112,7 @@ impl GitDirectory {
         };
         let guide = read_guide(&self.open()?, &commit, "")?;
         let text = guide.map(|guide| guide.text).unwrap_or_default();
-        Ok(truncate_text(&text, max_bytes).to_owned())
+        Ok(truncate_bytes(&text, max_bytes).to_owned())
     }
 
     /// Returns the instructions nearest to a file, from the base branch, if the model has not read them yet. Blocks.

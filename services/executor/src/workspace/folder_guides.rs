@@ -6,11 +6,10 @@ use std::{
     sync::{Mutex, MutexGuard, OnceLock, PoisonError},
 };
 
-use domain::CommitId;
+use domain::{CommitId, text::truncate_bytes};
 use git::BareRepository;
 
 use super::WorkspaceError;
-use crate::truncate_text;
 
 /// Files with instructions in a folder, the preferred one first.
 const INSTRUCTION_FILES: [&str; 3] = ["AGENTS.md", "CLAUDE.md", ".github/copilot-instructions.md"];
@@ -142,7 +141,7 @@ pub(super) fn read_nearest_guide(
     let mut next = Some(folder);
     while let Some(folder) = next {
         if let Some(mut guide) = read_guide(repository, commit, folder)? {
-            guide.text.truncate(truncate_text(&guide.text, MAX_GUIDE).len());
+            guide.text.truncate(truncate_bytes(&guide.text, MAX_GUIDE).len());
             return Ok(Some(guide));
         }
         next = folder.rsplit_once('/').map(|(above, _)| above);

@@ -496,11 +496,6 @@ fn hash_checks(checks: &[CommitCheck]) -> String {
 fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> FailedCheck {
     // A log is not markup, so only hidden characters are removed and tags stay.
     let clean = domain::text::remove_hidden(&check.output_tail);
-    let mut start = clean.len().saturating_sub(LOG_TAIL_BYTES);
-    // A slice that starts inside of a UTF-8 character would panic.
-    while !clean.is_char_boundary(start) {
-        start += 1;
-    }
     let log = log.unwrap_or_default();
     let shown = if log.text.is_empty() { &clean } else { &log.text };
     let has_timed_out = check.conclusion == Some(github::CheckConclusion::TimedOut);
@@ -513,7 +508,7 @@ fn failed_check(check: &CommitCheck, log: Option<log_essence::LogEssence>) -> Fa
     FailedCheck {
         name: text_pin::clean_text(&check.name, 200),
         url: check.url.clone(),
-        log_tail: clean[start..].to_owned(),
+        log_tail: domain::text::take_tail_bytes(&clean, LOG_TAIL_BYTES).to_owned(),
         class,
         step: log.step,
         command: log.command,

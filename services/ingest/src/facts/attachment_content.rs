@@ -99,11 +99,7 @@ fn name_kind(kind: FileKind, name: &str) -> FileKind {
 }
 
 fn is_svg(text: &str) -> bool {
-    let mut end = text.len().min(SVG_HEAD);
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    let head = text[..end].trim_start();
+    let head = text::truncate_bytes(text, SVG_HEAD).trim_start();
     head.starts_with('<')
         && head.contains("<svg")
         && !head

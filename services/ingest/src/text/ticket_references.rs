@@ -1,6 +1,6 @@
 //! Tickets that a ticket's text refers to: issues of GitHub on the same server, and tickets of the same Jira project.
 
-use domain::{RepositoryName, TicketKey};
+use domain::{RepositoryName, TicketKey, text::truncate_bytes};
 
 /// Most references of one text that are followed: each may cost a read.
 pub(crate) const MOST_REFERENCES: usize = 5;
@@ -22,11 +22,8 @@ pub(crate) struct ReferenceOrigin<'a> {
 ///
 /// An issue is named by its address, as `acme/shop#12`, or in a ticket of GitHub as `#12`; a ticket of Jira by its key.
 pub(crate) fn list_references(text: &str, origin: ReferenceOrigin<'_>) -> Vec<TicketKey> {
-    let end = (0..=text.len().min(SEARCHED_BYTES))
-        .rev()
-        .find(|end| text.is_char_boundary(*end))
-        .unwrap_or_default();
-    let words = text[..end].split(|c: char| c.is_whitespace() || "()[]<>{}\"'`,;|".contains(c));
+    let searched = truncate_bytes(text, SEARCHED_BYTES);
+    let words = searched.split(|c: char| c.is_whitespace() || "()[]<>{}\"'`,;|".contains(c));
     let mut found: Vec<TicketKey> = Vec::new();
     for word in words {
         let word = word.trim_end_matches(['.', ':', '!', '?', '*', '_']);

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::{CodeSeed, DbtProject};
+use domain::{CodeSeed, DbtProject, text::truncate_bytes};
 use proto::executor as wire;
 
 use super::{connection::CallError, workspaces::WorkspaceCalls};
@@ -56,7 +56,7 @@ impl WorkspaceCalls<'_> {
         let message = wire::SeedContextRequest {
             workspace_id: self.id.to_owned(),
             fence: Some(self.caller.fence.into()),
-            query: truncate_query(query.text),
+            query: truncate_bytes(&query.text, MAX_QUERY).to_owned(),
             modules: query.modules,
             candidates: query.candidates,
             dbt: query.dbt.into_iter().map(convert_project).collect(),
@@ -72,14 +72,6 @@ fn convert_project(project: DbtProject) -> wire::DbtProject {
         path: project.path,
         manifest_path: project.manifest_path,
     }
-}
-
-fn truncate_query(mut text: String) -> String {
-    let end = (0..=MAX_QUERY.min(text.len()))
-        .rev()
-        .find(|end| text.is_char_boundary(*end));
-    text.truncate(end.unwrap_or_default());
-    text
 }
 
 fn convert_seeds(answer: wire::SeedContextResponse) -> CodeSeeds {
@@ -143,11 +135,5 @@ mod tests {
             (seeds.chunks[0].score, seeds.chunks[0].symbol.as_str()),
             (50, "total")
         );
-    }
-
-    #[test]
-    fn query_is_truncated_at_character_boundary() {
-        let cut = truncate_query("é".repeat(MAX_QUERY));
-        assert!(cut.len() <= MAX_QUERY && cut.chars().all(|c| c == 'é'));
     }
 }

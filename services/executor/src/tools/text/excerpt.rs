@@ -67,7 +67,7 @@ pub(in crate::tools) fn render_numbered_lines(lines: &[String], range: Range<usi
             continue;
         }
         let line = &lines[at];
-        let head = crate::truncate_text(line, MAX_LINE);
+        let head = domain::text::truncate_bytes(line, MAX_LINE);
         let more = if head.len() < line.len() { " […]" } else { "" };
         shown.push_str(&format!("{:>6} {head}{more}\n", at + 1));
     }

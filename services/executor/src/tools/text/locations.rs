@@ -122,7 +122,7 @@ pub(in crate::tools) fn render_nearest_text(lines: &[String], wanted: &[String])
 }
 
 fn line_head(line: &str) -> &str {
-    crate::truncate_text(line, SHOWN_BYTES)
+    domain::text::truncate_bytes(line, SHOWN_BYTES)
 }
 
 /// Counts the equal bytes at both ends. This is fast, and sufficient to find the intended location.
