@@ -58,7 +58,7 @@ pub use push_answer::{NOT_READY, PushResult, REFUSED_BRANCH};
 pub use recovery::{maintain_mirror, remove_leftovers};
 pub use reference_digest::MIRRORED_NAMESPACES;
 pub use remote_proxy::GitProxy;
-pub use repository::{BareRepository, UnifiedDiff};
+pub use repository::{BareRepository, UnifiedDiff, convert_commit_id};
 pub use single_commit::SingleCommitRepository;
 pub use step_fetch::{StepProgress, StepTarget};
 pub use transport::{

@@ -540,7 +540,11 @@ fn list_other_headers(header: &[u8]) -> Vec<String> {
         .collect()
 }
 
-pub(crate) fn convert_commit_id(id: Oid) -> Result<CommitId, Error> {
+/// Converts an object id of git2 to the id of a commit.
+///
+/// # Errors
+/// [`Error::Failed`] for an id of an unknown form.
+pub fn convert_commit_id(id: Oid) -> Result<CommitId, Error> {
     id.to_string()
         .parse()
         .map_err(|error: domain::InvalidId| Error::Failed(error.into()))

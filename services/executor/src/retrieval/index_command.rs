@@ -62,7 +62,7 @@ fn resolve_commit(mirror: &Path, revision: &str) -> anyhow::Result<CommitId> {
     let git = git::BareRepository::open(mirror)?;
     let found = git.objects().revparse_single(revision).context("--revision")?;
     let commit = found.peel_to_commit().context("--revision")?;
-    Ok(commit.id().to_string().parse()?)
+    Ok(git::convert_commit_id(commit.id())?)
 }
 
 fn search_repeatedly(

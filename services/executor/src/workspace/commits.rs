@@ -149,7 +149,7 @@ impl Workspace {
         let parents: Vec<CommitId> = match replaced {
             Some(_) => last
                 .parent_ids()
-                .map(convert_commit_id)
+                .map(git::convert_commit_id)
                 .collect::<Result<_, _>>()?,
             None if head == self.git.base => self.git.first_parents(),
             None => vec![head],
@@ -280,13 +280,8 @@ pub(super) fn write_commit(
         .map(|parent| git.find_commit(Oid::from_str(parent.as_str())?))
         .collect::<Result<Vec<_>, _>>()?;
     let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
-    convert_commit_id(git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?)
-}
-
-fn convert_commit_id(id: Oid) -> Result<CommitId, WorkspaceError> {
-    id.to_string()
-        .parse()
-        .map_err(|_| WorkspaceError::Trouble("git gave a strange commit id".to_owned()))
+    let commit = git.commit(None, &who, &who, message, &git.find_tree(tree)?, &parents)?;
+    Ok(git::convert_commit_id(commit)?)
 }
 
 /// Explains to the model that nothing was written.
