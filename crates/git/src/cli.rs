@@ -100,6 +100,11 @@ const AUTHORITIES: [(&str, &str); 2] = [
 /// path by a fork, which copies the page tables of the whole service.
 static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| find_program(&read_search_path()));
 
+/// Returns the path of the `git` that every call runs; `None` if no folder of `PATH` has it.
+pub fn find_git_program() -> Option<&'static Path> {
+    Some(PROGRAM.as_path()).filter(|program| program.is_absolute())
+}
+
 fn read_search_path() -> OsString {
     std::env::var_os("PATH").unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into())
 }

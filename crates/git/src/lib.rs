@@ -39,7 +39,7 @@ mod version;
 pub use change::{
     AddedLines, ChangeKind, ChangeSet, CommitInfo, FileMode, InspectionBudget, InspectionCutoff, PathChange,
 };
-pub use cli::prepare_command;
+pub use cli::{find_git_program, prepare_command};
 pub use commit_copy::{CommitSource, TreeEdit};
 pub use error::{Error, UnusableRepository, is_about_incomplete_history};
 pub use external_content::{ExternalContent, is_lfs_pointer};

@@ -141,10 +141,7 @@ fn restrict_files(mirror: &Path, quarantine: &Path) -> Result<(), String> {
 
 /// Returns the installation folder of `git`, because a `git` outside of the system paths has its libraries there.
 fn folders_of_git() -> Vec<PathBuf> {
-    let path = std::env::var_os("PATH").unwrap_or_default();
-    let found = std::env::split_paths(&path)
-        .filter(|folder| folder.is_absolute())
-        .find_map(|folder| folder.join("git").canonicalize().ok());
+    let found = git::find_git_program().and_then(|program| program.canonicalize().ok());
     let prefix = found.and_then(|git| Some(git.parent()?.parent()?.to_owned()));
     prefix
         // The root folder would open all files.
