@@ -88,7 +88,7 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
     if !outside.is_empty() && can_work(state) && count_returns(state, &strayed) == 0 {
         return go_back_to_work(state, strayed);
     }
-    let candidates = select_commands(state, candidates, change).wanted;
+    let SelectedChecks { wanted, skipped } = select_commands(state, candidates, change);
     let reports = state
         .request()
         .map_or(&[][..], |request| &request.rules.agent.reports);
@@ -98,8 +98,8 @@ fn decide_step(state: &PlannerRunState) -> RunStep {
         change,
         reports,
     };
-    let commands: Vec<CheckCommand<'_>> = candidates.iter().map(command).collect();
-    match judge_results(state, handover, &commands, outside) {
+    let commands: Vec<CheckCommand<'_>> = wanted.iter().map(command).collect();
+    match judge_results(state, handover, &commands, outside, skipped) {
         ProofStep::Checks(needed) => {
             let likely = schedule::likely_checks(state, &commands, handover, change);
             schedule::run_missing_checks(state, &commands, needed, likely)
@@ -169,6 +169,7 @@ fn judge_results(
     handover: &WorkHandover,
     commands: &[CheckCommand<'_>],
     outside: Vec<OutOfScopeFile>,
+    skipped: Vec<String>,
 ) -> ProofStep {
     let checks = state.verification().checks();
     let change = checks.report();
@@ -204,7 +205,9 @@ fn judge_results(
         Some(HunkCoverage::Known(unnoticed)) => unnoticed,
         None => Vec::new(),
     };
-    ProofStep::Next(finish_proof(state, commands, outside, unnoticed, findings))
+    ProofStep::Next(finish_proof(
+        state, commands, outside, skipped, unnoticed, findings,
+    ))
 }
 
 /// Returns true if the work was to address a review and changed nothing.
@@ -364,6 +367,7 @@ fn finish_proof(
     state: &PlannerRunState,
     commands: &[CheckCommand<'_>],
     outside: Vec<OutOfScopeFile>,
+    skipped: Vec<String>,
     unnoticed: Vec<ChangeHunk>,
     findings: Vec<ChangeFinding>,
 ) -> RunStep {
@@ -385,8 +389,6 @@ fn finish_proof(
     if let Some(why) = question_return(state, doubt.into_iter().collect()) {
         return go_back_to_work(state, why);
     }
-    let found = state.verification().checks().candidates.as_deref();
-    let skipped = found.map(|found| select_commands(state, found, change).skipped);
     let proof = ChangeProof {
         level,
         shown_by: (level == EvidenceLevel::E3).then_some(origin),
@@ -396,7 +398,7 @@ fn finish_proof(
         outside,
         unnoticed,
         unrepaired: failed_repairs(state),
-        skipped_checks: skipped.unwrap_or_default(),
+        skipped_checks: skipped,
     };
     PhaseOutput::Prove {
         proof: Box::new(proof),
