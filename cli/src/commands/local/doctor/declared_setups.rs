@@ -17,12 +17,9 @@ pub(super) async fn check_declared_setups(
     findings: &mut DoctorReport,
     sections: &DoctorSections,
     instances: &InstanceSections,
+    book: &RulesBook,
     current: Option<PathBuf>,
 ) {
-    // Another check reports unreadable rules.
-    let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
-        return;
-    };
     let remote = current.as_deref().and_then(read_remote);
     for rules in book
         .repositories()

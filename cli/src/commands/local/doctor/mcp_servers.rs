@@ -2,19 +2,15 @@
 
 use std::{collections::BTreeSet, path::Path};
 
-use bootstrap::{
-    rules::{ConfiguredInstances, RulesBook},
-    settings,
-};
+use bootstrap::{rules::RulesBook, settings};
 use planner::McpInspection;
 
-use super::{CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy};
+use super::{CHECK_LIMIT, DoctorFinding, DoctorReport, Remedy};
 
 /// Adds a finding for each server, and one for each server that only the rules name.
 pub(super) async fn check_mcp_servers(
     findings: &mut DoctorReport,
-    sections: &DoctorSections,
-    connections: &ConfiguredInstances,
+    book: &RulesBook,
     (file, environment): (Option<&Path>, &[(String, String)]),
 ) {
     // The check of the planner's settings reports their problems.
@@ -33,7 +29,7 @@ pub(super) async fn check_mcp_servers(
             },
         );
     }
-    for name in list_unknown_servers(sections, connections, &config) {
+    for name in list_unknown_servers(book, &config) {
         let problem = format!(
             "{name}: a rule agent.mcp names it, and neither [mcp.servers.{name}] nor agent.mcp_commands has it"
         );
@@ -41,14 +37,7 @@ pub(super) async fn check_mcp_servers(
     }
 }
 
-fn list_unknown_servers(
-    sections: &DoctorSections,
-    connections: &ConfiguredInstances,
-    config: &planner::Config,
-) -> BTreeSet<String> {
-    let Ok(book) = RulesBook::read(&sections.rules.dir, connections) else {
-        return BTreeSet::new();
-    };
+fn list_unknown_servers(book: &RulesBook, config: &planner::Config) -> BTreeSet<String> {
     let named = book.repositories().flat_map(|rules| {
         let names = rules.agent.mcp.iter();
         names.filter(|name| !rules.agent.mcp_commands.contains_key(*name))

@@ -134,13 +134,15 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     check_service_settings(&mut findings, file, &environment);
     certificates::check_certificates(&mut findings, &sections, bootstrap::read_wall_clock());
     let instances = instances::load_instances(&mut findings, file);
-    let projects = check_rules(&mut findings, &sections, &instances.connections());
+    let book = check_rules(&mut findings, &sections.rules.dir, &instances.connections());
+    let projects = list_projects(&book, &sections);
     repositories::check_folders(&mut findings, &sections.folder);
     let current = std::env::current_dir().ok();
     Box::pin(declared_setups::check_declared_setups(
         &mut findings,
         &sections,
         &instances,
+        &book,
         current,
     ))
     .await;
@@ -170,18 +172,11 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         clock::check_clocks(&mut findings, &sections, &instances).await;
         accounts::check_default_accounts(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;
-        repositories::check_repositories(&mut findings, &sections, &instances).await;
-        repositories::check_github_projects(&mut findings, &sections, &instances).await;
+        repositories::check_repositories(&mut findings, &sections, &instances, &book).await;
+        repositories::check_github_projects(&mut findings, &sections, &instances, &book).await;
         Box::pin(check_model(&mut findings, file, &environment)).await;
-        let (sections, connections) = (&sections, instances.connections());
         let loaded = (file, environment.as_slice());
-        Box::pin(mcp_servers::check_mcp_servers(
-            &mut findings,
-            sections,
-            &connections,
-            loaded,
-        ))
-        .await;
+        Box::pin(mcp_servers::check_mcp_servers(&mut findings, &book, loaded)).await;
     } else {
         let asked = "NATS, Redis, clocks, accounts, repositories, the model, MCP servers and pools are not asked: --offline";
         findings.add("network", DoctorFinding::Skipped(asked.to_owned()));
@@ -353,7 +348,6 @@ fn check_newer_records(met: &[NewerRecord], now: Timestamp) -> Result<(), String
 }
 
 /// Jira projects of the rules.
-#[derive(Default)]
 struct RulesProjects(Vec<(Option<InstanceName>, ProjectRequirements)>);
 
 impl RulesProjects {
@@ -364,24 +358,19 @@ impl RulesProjects {
     }
 }
 
-/// Adds findings about the rules, and returns the Jira projects that they name.
-fn check_rules(
-    findings: &mut DoctorReport,
-    sections: &DoctorSections,
-    connections: &ConfiguredInstances,
-) -> RulesProjects {
-    let settings = &sections.rules;
-    let book = match RulesBook::read(&settings.dir, connections) {
+/// Reads the rules for all checks and adds findings about them. Unreadable rules count as none.
+fn check_rules(findings: &mut DoctorReport, dir: &Path, connections: &ConfiguredInstances) -> RulesBook {
+    let book = match RulesBook::read(dir, connections) {
         Ok(book) => book,
         Err(error) => {
             findings.add(
                 "rules",
                 DoctorFinding::Failed(
-                    format!("cannot read {}: {error}", settings.dir.display()),
+                    format!("cannot read {}: {error}", dir.display()),
                     Remedy::AddRules,
                 ),
             );
-            return RulesProjects::default();
+            return RulesBook::default();
         }
     };
     for rules in book.repositories() {
@@ -400,12 +389,14 @@ fn check_rules(
     if book.repositories().next().is_none() && book.problems().is_empty() {
         findings.add(
             "rules",
-            DoctorFinding::Failed(
-                format!("{} holds no repository", settings.dir.display()),
-                Remedy::AddRules,
-            ),
+            DoctorFinding::Failed(format!("{} holds no repository", dir.display()), Remedy::AddRules),
         );
     }
+    book
+}
+
+/// Returns the Jira projects that the rules name.
+fn list_projects(book: &RulesBook, sections: &DoctorSections) -> RulesProjects {
     let with_project = |rules: &&RepositoryRules| !rules.jira.project_key.is_empty();
     let mut named: Vec<(Option<InstanceName>, ProjectRequirements)> = Vec::new();
     for rules in book.repositories().filter(with_project) {
@@ -413,7 +404,7 @@ fn check_rules(
             key: rules.jira.project_key.clone(),
             status: rules.agent.status.clone(),
             role: sections.ingest.jira_trigger_role.trim().to_owned(),
-            rules: settings.dir.clone(),
+            rules: sections.rules.dir.clone(),
             repository: rules.repository().ok(),
         };
         // Repositories may share a project, which is checked once for each status.

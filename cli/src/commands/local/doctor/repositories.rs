@@ -30,11 +30,8 @@ pub(super) async fn check_repositories(
     findings: &mut DoctorReport,
     sections: &DoctorSections,
     instances: &InstanceSections,
+    book: &RulesBook,
 ) {
-    // Another check reports unreadable rules.
-    let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
-        return;
-    };
     for rules in book.repositories().filter(|rules| rules.repo.folder.is_none()) {
         let accounts = match &rules.repo.instance {
             None => (sections.github_reader.as_ref(), sections.github_writer.as_ref()),
@@ -183,11 +180,8 @@ pub(super) async fn check_github_projects(
     findings: &mut DoctorReport,
     sections: &DoctorSections,
     instances: &InstanceSections,
+    book: &RulesBook,
 ) {
-    // Another check reports unreadable rules.
-    let Ok(book) = RulesBook::read(&sections.rules.dir, &instances.connections()) else {
-        return;
-    };
     for rules in book.repositories() {
         if rules.triage.project.is_none() {
             continue;
