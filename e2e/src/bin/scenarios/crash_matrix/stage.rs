@@ -7,11 +7,11 @@ use std::{
 
 use anyhow::Context;
 use domain::TicketKey;
-use e2e::{ProviderDialect, VendorAddresses, WEBHOOK_SECRET};
+use e2e::{ProviderDialect, StandInVendors, WEBHOOK_SECRET};
 use tempfile::TempDir;
 use testkit::{
-    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsCluster, NatsOptions, NatsServer, RedisServer,
-    ScriptedModel, ServiceFault, fixture,
+    FakeGitHub, FakeJira, JiraOptions, NatsCluster, NatsOptions, NatsServer, RedisServer, ScriptedModel,
+    ServiceFault, fixture,
     github::{PROJECT_TOKEN, StandInPullRequest},
     jira,
 };
@@ -175,20 +175,12 @@ impl MatrixStage {
         std::fs::create_dir_all(&data)?;
         let nats = RunningServers::start(servers, &data.join("nats")).await?;
         let redis = RedisServer::start_in(&data.join("redis")).await?;
-        let github = FakeGitHub::start(GitHubOptions::default()).await?;
-        github.create_repository(fixture::REPOSITORY, &fixture::list_shop_files())?;
-        let jira = FakeJira::start(JiraOptions::default()).await?;
-        let model = ScriptedModel::start(fixture::build_shop_script()).await?;
+        let script = fixture::build_shop_script();
+        let vendors = Box::pin(StandInVendors::start(JiraOptions::default(), script)).await?;
         let rules = folder.path().join("rules");
         std::fs::create_dir_all(&rules)?;
         std::fs::write(rules.join("shop.yaml"), rules_text(story)?)?;
-        let outside = VendorAddresses {
-            github_api: github.api_url(),
-            github_git: github.git_url(),
-            jira: jira.url(),
-            model: model.url(),
-        };
-        let mut environment = outside.environment(ProviderDialect::Anthropic, &rules);
+        let mut environment = vendors.outside().environment(ProviderDialect::Anthropic, &rules);
         let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
         for (key, value) in SETTINGS.iter().chain(story.settings()) {
             set(key, (*value).to_owned());
@@ -203,12 +195,14 @@ impl MatrixStage {
             set(&format!("{section}__LISTEN"), format!("127.0.0.1:{port}"));
         }
         let webhooks = format!("http://127.0.0.1:{ingest}/webhooks");
-        let (summary, description) = fixture::describe_shop_ticket();
         // This story creates its tickets after ingest has started, so that triage sees their webhooks.
         let key = match story {
             MatrixStory::Asked => String::new(),
-            _ => jira.create_issue(fixture::PROJECT, summary, description, "Bug", &[]),
+            _ => vendors.file_ticket(),
         };
+        let StandInVendors {
+            github, jira, model, ..
+        } = vendors;
         let stage = Self {
             github,
             jira,
