@@ -274,13 +274,13 @@ impl FakeGitHub {
             (check.completed, sha) = (now.clone(), check.sha.clone());
         }
         for check in repo.checks.iter().filter(|check| check.suite == run) {
-            let check = repo.told_check_json(check, &self.hub.url);
+            let check = repo.check_event_json(check, &self.hub.url);
             let payload = json!({"action": "completed", "check_run": check});
-            self.hub.tell(repo, "check_run", payload, CI_LOGIN);
+            self.hub.send_event(repo, "check_run", payload, CI_LOGIN);
         }
-        let suite = repo.told_suite_json(run, &sha, &now, &self.hub.url);
+        let suite = repo.suite_event_json(run, &sha, &now, &self.hub.url);
         let payload = json!({"action": "completed", "check_suite": suite});
-        self.hub.tell(repo, "check_suite", payload, CI_LOGIN);
+        self.hub.send_event(repo, "check_suite", payload, CI_LOGIN);
         Ok(())
     }
 }

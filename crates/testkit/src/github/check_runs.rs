@@ -131,9 +131,9 @@ pub(super) async fn create_check_run(
             completed: iso_now(),
         };
         let shown = repo.check_json(&made, &hub.url);
-        let told = json!({"action": "completed", "check_run": repo.told_check_json(&made, &hub.url)});
+        let event = json!({"action": "completed", "check_run": repo.check_event_json(&made, &hub.url)});
         repo.checks.push(made);
-        hub.tell(repo, "check_run", told, caller.login());
+        hub.send_event(repo, "check_run", event, caller.login());
         Ok(render_json_answer(StatusCode::CREATED, shown))
     })
 }
@@ -218,10 +218,10 @@ impl FakeGitHub {
             output: String::new(),
             completed: iso_now(),
         };
-        let told = json!({"action": "completed", "check_run": repo.told_check_json(&check, &self.hub.url)});
+        let event = json!({"action": "completed", "check_run": repo.check_event_json(&check, &self.hub.url)});
         let by = check.app;
         repo.checks.push(check);
-        self.hub.tell(repo, "check_run", told, by);
+        self.hub.send_event(repo, "check_run", event, by);
         Ok(())
     }
 

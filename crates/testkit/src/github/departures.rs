@@ -68,10 +68,11 @@ impl FakeGitHub {
             "action": "transferred", "issue": old_issue,
             "changes": {"new_issue": new_issue, "new_repository": new_repository},
         });
-        self.hub.tell(source, "issues", payload, by);
+        self.hub.send_event(source, "issues", payload, by);
         let target = world.repo(to)?;
         let changes = json!({"changes": {"old_issue": old_issue, "old_repository": old_repository}});
-        self.hub.tell_issue(target, &transferred, "opened", changes, by);
+        self.hub
+            .send_issue_event(target, &transferred, "opened", changes, by);
         Ok(new_number)
     }
 
@@ -100,7 +101,7 @@ impl FakeGitHub {
         repo.removed.insert(number, IssueRemoval::Deleted);
         repo.locks.remove(&number);
         repo.comments.retain(|comment| comment.number != number);
-        self.hub.tell(repo, "issues", payload, by);
+        self.hub.send_event(repo, "issues", payload, by);
         Ok(())
     }
 }

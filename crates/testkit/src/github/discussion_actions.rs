@@ -46,7 +46,7 @@ impl GitHubState {
             "action": "created", "comment": repo.talk_json(&discussion, &said, &self.url),
             "discussion": repo.discussion_json(&discussion, &self.url),
         });
-        self.tell(repo, "discussion_comment", payload, by);
+        self.send_event(repo, "discussion_comment", payload, by);
         Ok(said)
     }
 }
@@ -110,7 +110,7 @@ impl FakeGitHub {
         let payload =
             json!({"action": "created", "discussion": repo.discussion_json(&discussion, &self.hub.url)});
         repo.discussions.insert(number, discussion);
-        self.hub.tell(repo, "discussion", payload, by);
+        self.hub.send_event(repo, "discussion", payload, by);
         Ok(number)
     }
 

@@ -10,7 +10,7 @@ use super::{history, repository};
 
 impl GitHubState {
     /// Sends `issue_comment` for a created or edited comment; `more` holds fields of this action alone.
-    pub(super) fn tell_comment(
+    pub(super) fn send_comment_event(
         &self,
         repo: &RepositoryRecord,
         comment: &CommentRecord,
@@ -26,11 +26,11 @@ impl GitHubState {
         let payload = json!({
             "action": action, "comment": repo.comment_json(comment, &self.url), "issue": issue,
         });
-        self.tell(repo, "issue_comment", extend_object(payload, more), by);
+        self.send_event(repo, "issue_comment", extend_object(payload, more), by);
     }
 
     /// Sends `issues` for a changed issue; `more` holds fields of this action alone.
-    pub(super) fn tell_issue(
+    pub(super) fn send_issue_event(
         &self,
         repo: &RepositoryRecord,
         issue: &IssueRecord,
@@ -39,15 +39,15 @@ impl GitHubState {
         by: &str,
     ) {
         let payload = json!({"action": action, "issue": repo.issue_json(issue, &self.url)});
-        self.tell(repo, "issues", extend_object(payload, more), by);
+        self.send_event(repo, "issues", extend_object(payload, more), by);
     }
 
-    pub(super) fn tell_pull(&self, repo: &RepositoryRecord, pull: &PullRecord, action: &str, by: &str) {
-        self.tell_pull_with(repo, pull, action, json!({}), by);
+    pub(super) fn send_pull_event(&self, repo: &RepositoryRecord, pull: &PullRecord, action: &str, by: &str) {
+        self.send_pull_event_with(repo, pull, action, json!({}), by);
     }
 
     /// Sends `pull_request`; `more` holds fields of this action alone.
-    pub(super) fn tell_pull_with(
+    pub(super) fn send_pull_event_with(
         &self,
         repo: &RepositoryRecord,
         pull: &PullRecord,
@@ -57,11 +57,11 @@ impl GitHubState {
     ) {
         let pull_request = repo.pull_json(pull, &self.url);
         let payload = json!({"action": action, "number": pull.number, "pull_request": pull_request});
-        self.tell(repo, "pull_request", extend_object(payload, more), by);
+        self.send_event(repo, "pull_request", extend_object(payload, more), by);
     }
 
     /// Sends `push` for a created, moved or deleted branch.
-    pub(super) fn tell_push(
+    pub(super) fn send_push_event(
         &self,
         repo: &RepositoryRecord,
         branch: &str,
@@ -87,10 +87,10 @@ impl GitHubState {
             "pusher": {"name": by, "email": null}, "commits": commits,
             "head_commit": head.map(|head| pushed_commit(repo, &head, &self.url)),
         });
-        self.tell(repo, "push", payload, by);
+        self.send_event(repo, "push", payload, by);
     }
 
-    pub(super) fn tell(&self, repo: &RepositoryRecord, event: &str, payload: Value, by: &str) {
+    pub(super) fn send_event(&self, repo: &RepositoryRecord, event: &str, payload: Value, by: &str) {
         let id = READER_INSTALLATION_ID;
         let more = json!({
             "repository": repo.json(&self.url), "sender": render_user(by),

@@ -209,7 +209,7 @@ impl GitHubState {
             made: Instant::now(),
         };
         repo.pulls.insert(number, pull.clone());
-        self.tell_pull(repo, &pull, "opened", &pull.author);
+        self.send_pull_event(repo, &pull, "opened", &pull.author);
         Ok(pull)
     }
 
@@ -250,7 +250,7 @@ impl GitHubState {
         by: &str,
     ) {
         repo.pushed = iso_now();
-        self.tell_push(repo, branch, (old, new), by);
+        self.send_push_event(repo, branch, (old, new), by);
         let numbers: Vec<u64> = repo
             .pulls
             .values()
@@ -264,13 +264,13 @@ impl GitHubState {
                 let before = std::mem::replace(&mut pull.head_sha, new.clone());
                 let pull = pull.clone();
                 let moved = json!({"before": before, "after": new});
-                self.tell_pull_with(repo, &pull, "synchronize", moved, by);
+                self.send_pull_event_with(repo, &pull, "synchronize", moved, by);
             } else {
                 // GitHub closes the pull requests of a deleted branch.
                 pull.open = false;
                 pull.closed = Some(iso_now());
                 let pull = pull.clone();
-                self.tell_pull(repo, &pull, "closed", by);
+                self.send_pull_event(repo, &pull, "closed", by);
             }
         }
     }
@@ -336,12 +336,13 @@ impl GitHubState {
             });
         }
         for check in repo.checks.iter().filter(|check| check.suite == suite) {
-            let payload = json!({"action": "completed", "check_run": repo.told_check_json(check, &self.url)});
-            self.tell(repo, "check_run", payload, CI_LOGIN);
+            let payload =
+                json!({"action": "completed", "check_run": repo.check_event_json(check, &self.url)});
+            self.send_event(repo, "check_run", payload, CI_LOGIN);
         }
-        let suite = repo.told_suite_json(suite, sha, &now, &self.url);
+        let suite = repo.suite_event_json(suite, sha, &now, &self.url);
         let payload = json!({"action": "completed", "check_suite": suite});
-        self.tell(repo, "check_suite", payload, CI_LOGIN);
+        self.send_event(repo, "check_suite", payload, CI_LOGIN);
         Ok(())
     }
 
@@ -374,9 +375,9 @@ impl GitHubState {
         pull.updated = iso_now();
         let pull = pull.clone();
         if repo.leave_queue(number, "MERGE")? {
-            self.tell_pull_with(repo, &pull, "dequeued", json!({"reason": "MERGE"}), by);
+            self.send_pull_event_with(repo, &pull, "dequeued", json!({"reason": "MERGE"}), by);
         }
-        self.tell_pull(repo, &pull, "closed", by);
+        self.send_pull_event(repo, &pull, "closed", by);
         let old = before.get(&pull.base);
         // The merge is also a push to the base branch. GitHub reports it after the pull request.
         self.branch_moved(repo, &pull.base, old, Some(&id), by);
@@ -395,7 +396,7 @@ impl GitHubState {
         pull.closed = Some(iso_now());
         pull.updated = iso_now();
         let pull = pull.clone();
-        self.tell_pull(repo, &pull, "closed", by);
+        self.send_pull_event(repo, &pull, "closed", by);
         Ok(())
     }
 
@@ -418,7 +419,7 @@ impl GitHubState {
         let pull = pull.clone();
         // An unchanged state causes no webhook.
         if changed {
-            self.tell_pull(
+            self.send_pull_event(
                 repo,
                 &pull,
                 if draft {

@@ -70,7 +70,7 @@ impl GitHubState {
             made: Instant::now(),
         };
         repo.issues.insert(number, issue.clone());
-        self.tell_issue(repo, &issue, "opened", json!({}), author);
+        self.send_issue_event(repo, &issue, "opened", json!({}), author);
         Ok(number)
     }
 
@@ -88,7 +88,7 @@ impl GitHubState {
         let issue = repo.issue(number)?;
         let (action, more) = change(issue, id)?;
         let issue = issue.clone();
-        self.tell_issue(repo, &issue, action, more, by);
+        self.send_issue_event(repo, &issue, action, more, by);
         Ok(issue)
     }
 
@@ -245,7 +245,7 @@ impl GitHubState {
             issue.closed_as = Some("completed".to_owned());
             issue.updated = iso_now();
             let issue = issue.clone();
-            self.tell_issue(repo, &issue, "closed", json!({}), by);
+            self.send_issue_event(repo, &issue, "closed", json!({}), by);
         }
     }
 }

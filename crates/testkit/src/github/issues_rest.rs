@@ -274,7 +274,7 @@ fn label_pull(
         let pull = pull.clone();
         for label in new {
             let labeled = json!({"label": label_json(repo, &label, &hub.url)});
-            hub.tell_pull_with(repo, &pull, "labeled", labeled, by);
+            hub.send_pull_event_with(repo, &pull, "labeled", labeled, by);
         }
         Ok(())
     })

@@ -166,19 +166,19 @@ impl FakeGitHub {
         if let Some(issue) = repo.issues.get_mut(&number) {
             issue.updated = iso_now();
             let issue = issue.clone();
-            self.hub.tell_issue(repo, &issue, action, json!({}), by);
+            self.hub.send_issue_event(repo, &issue, action, json!({}), by);
             return Ok(());
         }
         if let Some(pull) = repo.pulls.get_mut(&number) {
             pull.updated = iso_now();
             let pull = pull.clone();
-            self.hub.tell_pull(repo, &pull, action, by);
+            self.hub.send_pull_event(repo, &pull, action, by);
             return Ok(());
         }
         let discussion = repo.discussion(number)?.clone();
         let payload =
             json!({"action": action, "discussion": repo.discussion_json(&discussion, &self.hub.url)});
-        self.hub.tell(repo, "discussion", payload, by);
+        self.hub.send_event(repo, "discussion", payload, by);
         Ok(())
     }
 

@@ -227,7 +227,7 @@ impl FakeGitHub {
         ensure!(pull.open, "{repository}#{number} is closed");
         pull.auto_merge = Some((by.to_owned(), method.to_owned()));
         repo.pulls.insert(number, pull.clone());
-        self.hub.tell_pull(repo, &pull, "auto_merge_enabled", by);
+        self.hub.send_pull_event(repo, &pull, "auto_merge_enabled", by);
         Ok(())
     }
 
@@ -262,13 +262,13 @@ impl FakeGitHub {
         };
         repo.merge_queue.entries.insert(number, entry);
         repo.write_update_hook()?;
-        self.hub.tell_pull(repo, &pull, "enqueued", by);
+        self.hub.send_pull_event(repo, &pull, "enqueued", by);
         let group = json!({
             "head_sha": commit, "head_ref": format!("refs/heads/{branch}"), "base_sha": base,
             "base_ref": format!("refs/heads/{}", pull.base),
         });
         let payload = json!({"action": "checks_requested", "merge_group": group});
-        self.hub.tell(repo, "merge_group", payload, by);
+        self.hub.send_event(repo, "merge_group", payload, by);
         Ok(commit)
     }
 
@@ -283,7 +283,7 @@ impl FakeGitHub {
         ensure!(is_queued, "{repository}#{number} is not queued");
         let pull = repo.pull(number)?.clone();
         self.hub
-            .tell_pull_with(repo, &pull, "dequeued", json!({"reason": reason}), by);
+            .send_pull_event_with(repo, &pull, "dequeued", json!({"reason": reason}), by);
         Ok(())
     }
 

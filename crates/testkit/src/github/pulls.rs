@@ -213,7 +213,7 @@ pub(super) async fn update_pull_request(
             .map_err(|errors| render_validation_failure(&errors))?;
         let pull = repo.pull(number).map_err(|_| not_found())?.clone();
         if let Some(event) = event {
-            hub.tell_pull_with(repo, &pull, event.action, event.more, caller.login());
+            hub.send_pull_event_with(repo, &pull, event.action, event.more, caller.login());
         }
         Ok(render_json_answer(
             StatusCode::OK,

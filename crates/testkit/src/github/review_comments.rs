@@ -144,7 +144,7 @@ impl GitHubState {
             "action": "submitted", "review": repo.review_json(&pull, review, &self.url),
             "pull_request": repo.simple_pull_json(&pull, &self.url),
         });
-        self.tell(repo, "pull_request_review", payload, &review.author);
+        self.send_event(repo, "pull_request_review", payload, &review.author);
         Ok(())
     }
 
@@ -210,7 +210,7 @@ impl GitHubState {
             made: Instant::now(),
         };
         repo.comments.push(comment.clone());
-        self.tell_comment(repo, &comment, "created", json!({}), by);
+        self.send_comment_event(repo, &comment, "created", json!({}), by);
         Ok(comment)
     }
 
@@ -226,7 +226,7 @@ impl GitHubState {
         comment.updated = iso_now();
         let comment = comment.clone();
         let changes = json!({"changes": {"body": {"from": before}}});
-        self.tell_comment(repo, &comment, "edited", changes, by);
+        self.send_comment_event(repo, &comment, "edited", changes, by);
         Ok(())
     }
 }

@@ -45,7 +45,7 @@ impl GitHubState {
         pull.review_requests.push(request);
         let pull = pull.clone();
         let asked = json!({"requested_reviewer": render_user(login)});
-        self.tell_pull_with(repo, &pull, "review_requested", asked, by);
+        self.send_pull_event_with(repo, &pull, "review_requested", asked, by);
         Ok(())
     }
 
@@ -62,7 +62,7 @@ impl GitHubState {
         pull.updated = iso_now();
         let pull = pull.clone();
         let asked = json!({"requested_reviewer": render_user(login)});
-        self.tell_pull_with(repo, &pull, "review_request_removed", asked, by);
+        self.send_pull_event_with(repo, &pull, "review_request_removed", asked, by);
         Ok(())
     }
 }
@@ -241,7 +241,7 @@ impl FakeGitHub {
         let pull = repo.pull(number)?;
         (pull.open, pull.closed, pull.updated) = (true, None, iso_now());
         let pull = pull.clone();
-        self.hub.tell_pull(repo, &pull, "reopened", by);
+        self.hub.send_pull_event(repo, &pull, "reopened", by);
         Ok(())
     }
 
@@ -268,7 +268,7 @@ impl FakeGitHub {
         let pull = pull.clone();
         if let Some(label) = new {
             let labeled = json!({"label": label_json(repo, &label, &self.hub.url)});
-            self.hub.tell_pull_with(repo, &pull, "labeled", labeled, by);
+            self.hub.send_pull_event_with(repo, &pull, "labeled", labeled, by);
         }
         Ok(())
     }

@@ -50,7 +50,7 @@ impl RepositoryRecord {
     }
 
     /// Renders a check run for webhooks.
-    pub(in crate::github) fn told_check_json(&self, check: &CheckRunRecord, url: &str) -> Value {
+    pub(in crate::github) fn check_event_json(&self, check: &CheckRunRecord, url: &str) -> Value {
         let suite = self.suite_json(
             check.suite,
             &check.sha,
@@ -71,7 +71,7 @@ impl RepositoryRecord {
     }
 
     /// Renders a check suite for the webhook that reports its completion.
-    pub(in crate::github) fn told_suite_json(&self, suite: u64, sha: &str, at: &str, url: &str) -> Value {
+    pub(in crate::github) fn suite_event_json(&self, suite: u64, sha: &str, at: &str, url: &str) -> Value {
         let runs = || self.checks.iter().filter(|check| check.suite == suite);
         let red = runs().find(|check| check.conclusion.as_str() != "success");
         let conclusion = red.map_or("success", |check| check.conclusion.as_str());
