@@ -63,7 +63,7 @@ impl AttemptCounter {
     }
 
     /// Resets the count: the handler asked for a later redelivery, so it did not crash.
-    pub(crate) async fn begin_anew(&self, sequence: u64) -> Result<(), Error> {
+    pub(crate) async fn reset(&self, sequence: u64) -> Result<(), Error> {
         let (begun, last) = self.read(sequence).await?;
         match begun {
             Some(0) => Ok(()),

@@ -12,7 +12,7 @@ use crate::{
 };
 
 // Services whose settings state when their credentials end.
-const TELLERS: [NatsRole; 2] = [NatsRole::Ingest, NatsRole::Reporter];
+const PUBLISHERS: [NatsRole; 2] = [NatsRole::Ingest, NatsRole::Reporter];
 
 impl NatsRole {
     /// Key of the service's credential expiry among the control records.
@@ -26,18 +26,18 @@ impl Queue {
     ///
     /// # Errors
     /// [`Error::Unavailable`].
-    pub async fn tell_credential_ends(&self, role: NatsRole, told: &CredentialEnds) -> Result<(), Error> {
+    pub async fn publish_credential_ends(&self, role: NatsRole, ends: &CredentialEnds) -> Result<(), Error> {
         let (table, key) = (self.ends(), role.credential_ends());
         let found = table.find(&key).await?;
-        let is_told = match &found {
-            Some(FoundValue::Value(known, _)) => known == told,
+        let is_known = match &found {
+            Some(FoundValue::Value(known, _)) => known == ends,
             Some(FoundValue::Unreadable(_)) => false,
-            None => told.ends.is_empty(),
+            None => ends.ends.is_empty(),
         };
-        if is_told {
+        if is_known {
             return Ok(());
         }
-        match table.put(&key, told, found.map(|found| found.revision())).await {
+        match table.put(&key, ends, found.map(|found| found.revision())).await {
             // Another process of the service has the same settings, so its record is as good.
             Ok(_) | Err(Error::Conflict) => Ok(()),
             Err(error) => Err(error),
@@ -51,9 +51,9 @@ impl Queue {
     pub async fn credential_ends(&self) -> Result<Vec<CredentialEnd>, Error> {
         let table = self.ends();
         let mut all = Vec::new();
-        for role in TELLERS {
-            if let Some(FoundValue::Value(told, _)) = table.find(&role.credential_ends()).await? {
-                all.extend(told.ends);
+        for role in PUBLISHERS {
+            if let Some(FoundValue::Value(found, _)) = table.find(&role.credential_ends()).await? {
+                all.extend(found.ends);
             }
         }
         all.sort_by_key(|end| end.ends);

@@ -94,7 +94,11 @@ impl DeadLetters {
     ///
     /// # Errors
     /// [`Error::Unavailable`] after three attempts.
-    pub async fn bury(&self, letter: &DeadLetter, record: &UnreadableRecord) -> Result<(), Error> {
+    pub async fn publish_unreadable(
+        &self,
+        letter: &DeadLetter,
+        record: &UnreadableRecord,
+    ) -> Result<(), Error> {
         let mut headers = HeaderMap::new();
         headers.insert(ORIGIN, record.stream.as_str());
         let place = format!("unreadable.{}.{}", record.stream, record.sequence);

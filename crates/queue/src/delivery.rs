@@ -275,7 +275,7 @@ impl DeliveryQueue {
                 // This attempt did not crash. If it counted as one, the process that can read the delivery would
                 // give it up.
                 if attempt == AttemptState::Open {
-                    log_lost_note(self.attempts().begin_anew(place.sequence).await);
+                    log_lost_note(self.attempts().reset(place.sequence).await);
                 }
                 held.release(Some(PAUSE_AFTER_ERROR)).await;
                 return;
@@ -302,7 +302,7 @@ impl DeliveryQueue {
         let attempts = self.attempts();
         let noted = match disposition {
             DeliveryDisposition::Retry { after } => {
-                let noted = attempts.begin_anew(place.sequence).await;
+                let noted = attempts.reset(place.sequence).await;
                 held.release(Some(after)).await;
                 noted
             }
@@ -316,7 +316,7 @@ impl DeliveryQueue {
                     RejectionOutcome::Stored => attempts.forget(place.sequence, place.delivered).await,
                     RejectionOutcome::Later => match attempt {
                         // The handler gave its result, so a later letter must have that reason, too.
-                        AttemptState::Open => attempts.begin_anew(place.sequence).await,
+                        AttemptState::Open => attempts.reset(place.sequence).await,
                         AttemptState::Exhausted => Ok(()),
                     },
                 }

@@ -37,7 +37,7 @@ const OWNER_PATIENCE: Duration = Duration::from_secs(5);
 const OWNER_PAUSE: Duration = Duration::from_millis(50);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 // Also the time within which a repeated letter about an unreadable record stays one letter, see
-// `DeadLetters::bury`.
+// `DeadLetters::publish_unreadable`.
 const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 // Messages that wait for a delayed redelivery count against this limit too. So it is far above the number of
 // messages that are in hand at the same time.

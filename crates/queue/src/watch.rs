@@ -117,7 +117,7 @@ impl LiveChannel {
     ///
     /// # Errors
     /// [`Error::Unavailable`]; the output is lost then.
-    pub async fn tell(&self, run: &RunId, output: &LiveOutput) -> Result<(), Error> {
+    pub async fn publish(&self, run: &RunId, output: &LiveOutput) -> Result<(), Error> {
         let subject = names::build_live_subject(run);
         let body = serde_json::to_vec(output).map_err(|error| Error::corrupt(&subject, error))?;
         // Core NATS and not `JetStream`: the journal has the result of the tool, so no server needs to

@@ -246,8 +246,8 @@ fn log_disabled_sources(config: &Config) {
 /// Publishes the expiry times of our credentials for the API. It then waits for shutdown, because a task that ends
 /// stops the service.
 async fn publish_credential_ends(queue: Queue, ends: CredentialEnds, shutdown: CancellationToken) {
-    let tell = || queue.tell_credential_ends(queue::NatsRole::Ingest, &ends);
-    service::retry_until_ok("ends of credentials", &shutdown, tell).await;
+    let publish = || queue.publish_credential_ends(queue::NatsRole::Ingest, &ends);
+    service::retry_until_ok("ends of credentials", &shutdown, publish).await;
     shutdown.cancelled().await;
 }
 

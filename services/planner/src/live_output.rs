@@ -43,7 +43,7 @@ async fn stream_output(
             text: sanitize_output(&text).into_owned(),
         };
         // A lost batch is not retried: the journal keeps the whole result of the call.
-        let sent = tokio::time::timeout(SEND_LIMIT, live.tell(&run, &output)).await;
+        let sent = tokio::time::timeout(SEND_LIMIT, live.publish(&run, &output)).await;
         if !matches!(sent, Ok(Ok(()))) {
             tracing::debug!(%run, "a piece of live output was lost");
         }

@@ -302,10 +302,10 @@ async fn run_workers(
         },
     );
     let ends = credential_ends(config);
-    let telling = service::retry_until_ok("ends of credentials", shutdown, || {
-        queue.tell_credential_ends(NatsRole::Reporter, &ends)
+    let publishing = service::retry_until_ok("ends of credentials", shutdown, || {
+        queue.publish_credential_ends(NatsRole::Reporter, &ends)
     });
-    let telling = telling.map(Ok);
+    let publishing = publishing.map(Ok);
     let maintenance = queue.maintenance_worker(bootstrap::read_wall_clock);
     let maintaining = service::keep_running("maintenance", shutdown, queue::Error::is_fatal, async || {
         jitter::delay_start("maintenance", ORDERS_WITHIN, shutdown).await;
@@ -318,7 +318,7 @@ async fn run_workers(
         waking,
         answering,
         readiness,
-        telling,
+        publishing,
         maintaining,
         keeping_up
     )?;

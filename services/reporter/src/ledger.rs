@@ -185,7 +185,7 @@ impl EffectLedger {
         let advice = "it was rebuilt from what is outside, and there is nothing to do";
         let (id, ticket, now) = (key.to_string(), key.ticket(), bootstrap::read_wall_clock());
         let letter = DeadLetter::about(unreadable, RecordKind::Ledger, id, ticket, advice, now);
-        Ok(self.letters.bury(&letter, unreadable).await?)
+        Ok(self.letters.publish_unreadable(&letter, unreadable).await?)
     }
 
     /// Claims an effect. Every later write is compared with the row as it is read here.

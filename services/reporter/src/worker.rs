@@ -373,7 +373,10 @@ impl ReportWorker {
             advice,
             now,
         );
-        self.queue.dead_letters().bury(&letter, &unreadable).await?;
+        self.queue
+            .dead_letters()
+            .publish_unreadable(&letter, &unreadable)
+            .await?;
         // The id follows from the sequence, so the log refuses the notice of a repeated delivery.
         let id = OutboundId::unreadable(RecordKind::Report, ticket, sequence);
         let what = RecordKind::Report;

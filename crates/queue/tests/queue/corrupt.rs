@@ -65,7 +65,7 @@ async fn unreadable_record_hides_none_and_revives() {
     );
     assert_eq!(letter.reason, format!("{}; look at it", unreadable.problem()));
     for _ in 0..2 {
-        letters.bury(&letter, &unreadable).await.unwrap();
+        letters.publish_unreadable(&letter, &unreadable).await.unwrap();
     }
     let listed = letters.list(10).await.unwrap();
     assert_eq!(listed.len(), 1, "buried twice, it is one letter");

@@ -111,13 +111,13 @@ async fn check_credential_ends(ingest: &Queue, reporter: &Queue) {
     };
     let reader = told("jira_reader", &["2027-03-01"]);
     ingest
-        .tell_credential_ends(NatsRole::Ingest, &reader)
+        .publish_credential_ends(NatsRole::Ingest, &reader)
         .await
         .unwrap();
     for days in [&["2027-01-31", "2027-02-28"][..], &[], &["2027-01-31"]] {
         let writer = told("jira_writer", days);
         reporter
-            .tell_credential_ends(NatsRole::Reporter, &writer)
+            .publish_credential_ends(NatsRole::Reporter, &writer)
             .await
             .unwrap();
         let all = ingest.credential_ends().await.unwrap();
@@ -209,7 +209,7 @@ async fn exercise_planner_work(ingest: &Queue, planner: &Queue, stop: &Cancellat
         call: run.call(1),
         text: "hello".to_owned(),
     };
-    planner.live().tell(&run, &output).await.unwrap();
+    planner.live().publish(&run, &output).await.unwrap();
     assert_eq!(await_soon(printed.next()).await, Some(output));
     assert_eq!(
         ingest

@@ -909,7 +909,7 @@ async fn event_stream_resumes_and_ends_with_run() {
         call: run.call(1),
         text: "tests run\n".to_owned(),
     };
-    h.queue.live().tell(&run, &output).await.expect("tell");
+    h.queue.live().publish(&run, &output).await.expect("publish");
     let told = stream.next().await.expect("output").expect("bytes");
     assert!(
         String::from_utf8_lossy(&told).contains(r#"data: {"call":"#),

@@ -151,8 +151,10 @@ impl TicketSession<'_> {
         let what = RecordKind::Trigger;
         let letter = DeadLetter::about(unreadable, what, id, Some(ticket.clone()), advice, now);
         let letters = queue.dead_letters();
-        self.outlast("a dead letter", || letters.bury(&letter, unreadable))
-            .await?;
+        self.outlast("a dead letter", || {
+            letters.publish_unreadable(&letter, unreadable)
+        })
+        .await?;
         let id = OutboundId::unreadable(what, ticket, sequence);
         let request = OutboundAction::Unreadable(report::UnreadableRecordNotice {
             what,

@@ -46,7 +46,7 @@ async fn rebuild_row(
         bootstrap::read_wall_clock(),
     );
     // First, because the save at the takeover overwrites the unreadable bytes.
-    queue.dead_letters().bury(&letter, lost).await?;
+    queue.dead_letters().publish_unreadable(&letter, lost).await?;
     let mut journals = Vec::new();
     for run in queue.journal().runs_of(ticket).await? {
         let entries = match queue.journal().read(&run).await {
