@@ -173,15 +173,15 @@ impl EffectLedger {
             Some(FoundValue::Value(row, revision)) => LedgerRow::Row(row, revision),
             Some(FoundValue::Unreadable(unreadable)) => {
                 let unreadable = unreadable.unless_newer()?;
-                self.bury(key, &unreadable).await?;
+                self.dead_letter(key, &unreadable).await?;
                 LedgerRow::Lost(unreadable.revision())
             }
             None => LedgerRow::Nothing,
         })
     }
 
-    async fn bury(&self, key: &RecordKey, unreadable: &UnreadableRecord) -> Result<(), Error> {
-        tracing::error!(%key, problem = unreadable.problem(), "row of the ledger buried");
+    async fn dead_letter(&self, key: &RecordKey, unreadable: &UnreadableRecord) -> Result<(), Error> {
+        tracing::error!(%key, problem = unreadable.problem(), "row of the ledger dead-lettered");
         let advice = "it was rebuilt from what is outside, and there is nothing to do";
         let (id, ticket, now) = (key.to_string(), key.ticket(), bootstrap::read_wall_clock());
         let letter = DeadLetter::about(unreadable, RecordKind::Ledger, id, ticket, advice, now);

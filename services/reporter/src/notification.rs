@@ -53,7 +53,7 @@ fn describe_thread(thread: &CommentThread) -> String {
 impl ReportPerformer {
     /// Writes the text of a report, as a separate comment or into the ticket's status comment, which is created once
     /// and then edited.
-    pub(crate) async fn tell(
+    pub(crate) async fn notify(
         &self,
         asked: &EffectContext<'_>,
         thread: &CommentThread,

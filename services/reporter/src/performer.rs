@@ -105,7 +105,9 @@ impl ReportPerformer {
         let nothing = ClearedText::default();
         let writes_board = reports::writes_board(&report.request);
         let is_noted_next = |index: usize| {
-            let next = effects.get(index + 1).filter(|next| next.tells_in().is_some());
+            let next = effects
+                .get(index + 1)
+                .filter(|next| next.notice_thread().is_some());
             writes_board && next.is_some() && clearances.get(index + 1).is_some_and(Option::is_some)
         };
         for (index, ((name, effect), cleared)) in name_effects(&effects).zip(&clearances).enumerate() {
@@ -182,9 +184,9 @@ impl ReportPerformer {
     ) -> Result<EffectReceipts, EffectError> {
         let started = Instant::now();
         // Boxed, because the compiler limits the depth of nested future types.
-        let settling: BoxFuture<'_, _> = match (effect.tells_in(), effect.shows_round()) {
+        let settling: BoxFuture<'_, _> = match (effect.notice_thread(), effect.shows_round()) {
             (Some(_), _) if reports::is_silent(asked) => Box::pin(async { Ok(SettledEffect::unneeded()) }),
-            (Some(thread), _) => Box::pin(self.tell(asked, thread, effect, fence)),
+            (Some(thread), _) => Box::pin(self.notify(asked, thread, effect, fence)),
             (None, Some(round)) => Box::pin(self.show_rounds(asked, round, effect, fence)),
             (None, None) => Box::pin(self.once(asked, effect, fence)),
         };
@@ -194,7 +196,7 @@ impl ReportPerformer {
             receipts,
             how: EffectOrigin::Created,
         }) = &settled
-            && effect.tells_in().is_some()
+            && effect.notice_thread().is_some()
             && receipts.last::<RefusedNotice>().is_none()
         {
             self.refusals.forget(&asked.report.ticket);
@@ -291,7 +293,7 @@ impl EffectSteps for ReportedEffect<'_> {
         if theirs.is_none_or(|theirs| theirs.0 == *ours) {
             return;
         }
-        let thread = self.effect.tells_in().cloned();
+        let thread = self.effect.notice_thread().cloned();
         let thread = thread.unwrap_or_else(|| CommentThread::of(ticket));
         match outside.delete_comment(&thread, ours).await {
             Ok(()) => tracing::warn!(comment = %ours, "comment came second; deleted"),

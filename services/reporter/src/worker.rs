@@ -249,7 +249,7 @@ impl ReportWorker {
                         settling.instrument(span).await?
                     }
                     Err(unreadable) => {
-                        self.bury_unreadable(ticket, unreadable).await?;
+                        self.dead_letter_unreadable(ticket, unreadable).await?;
                         false
                     }
                 };
@@ -295,7 +295,7 @@ impl ReportWorker {
                 // The dead letter comes before the outcome: with a stored outcome, a repeated delivery
                 // writes no dead letter.
                 if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
-                    self.bury(report, reason).await?;
+                    self.dead_letter(report, reason).await?;
                 }
                 self.ledger.keep_outcome(place, &outcome).await?;
                 outcome
@@ -325,7 +325,7 @@ impl ReportWorker {
         );
         // Dead letter and notice come before the outcome, because a repeated delivery with an outcome
         // skips both.
-        self.bury(report, detail.clone()).await?;
+        self.dead_letter(report, detail.clone()).await?;
         // A notice about a notice that crashes would never end.
         if !matches!(report.request, OutboundAction::Unreadable(_)) {
             let id = report.id.poison();
@@ -350,7 +350,7 @@ impl ReportWorker {
     }
 
     /// Dead-letters an unreadable report. It must block neither later reports nor a run that waits for it.
-    async fn bury_unreadable(
+    async fn dead_letter_unreadable(
         &self,
         ticket: &TicketKey,
         unreadable: UnreadableRecord,
@@ -361,7 +361,7 @@ impl ReportWorker {
         tracing::error!(
             sequence,
             problem = unreadable.problem(),
-            "report not readable; buried"
+            "report not readable; dead-lettered"
         );
         let advice = "a reporter that can read it takes it up after `journeyman dead retry`";
         let id = format!("{ticket} at {sequence}");
@@ -430,7 +430,7 @@ impl ReportWorker {
         }
     }
 
-    async fn bury(&self, report: &OutboundRequest, reason: String) -> Result<(), EffectError> {
+    async fn dead_letter(&self, report: &OutboundRequest, reason: String) -> Result<(), EffectError> {
         let letter = DeadLetter {
             what: RecordKind::Report,
             id: report.id.to_string(),

@@ -29,7 +29,7 @@ impl OutboundEffect for WriteComment {
         EffectTarget::Thread(&self.thread)
     }
 
-    fn tells_in(&self) -> Option<&CommentThread> {
+    fn notice_thread(&self) -> Option<&CommentThread> {
         Some(&self.thread)
     }
 

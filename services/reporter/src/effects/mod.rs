@@ -95,7 +95,7 @@ pub(crate) trait OutboundEffect: Debug + Send + Sync {
     fn target(&self) -> EffectTarget<'_>;
 
     /// Returns the thread that gets the text of the report, for the effect that writes it.
-    fn tells_in(&self) -> Option<&CommentThread> {
+    fn notice_thread(&self) -> Option<&CommentThread> {
         None
     }
 
@@ -139,8 +139,8 @@ pub(crate) trait PlannedEffect: Debug + Send + Sync {
     /// See [`OutboundEffect::ONLY_READS`].
     fn only_reads(&self) -> bool;
 
-    /// See [`OutboundEffect::tells_in`].
-    fn tells_in(&self) -> Option<&CommentThread>;
+    /// See [`OutboundEffect::notice_thread`].
+    fn notice_thread(&self) -> Option<&CommentThread>;
 
     /// See [`OutboundEffect::shows_round`].
     fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)>;
@@ -182,8 +182,8 @@ impl<E: OutboundEffect> PlannedEffect for E {
         E::ONLY_READS
     }
 
-    fn tells_in(&self) -> Option<&CommentThread> {
-        OutboundEffect::tells_in(self)
+    fn notice_thread(&self) -> Option<&CommentThread> {
+        OutboundEffect::notice_thread(self)
     }
 
     fn shows_round(&self) -> Option<(&RoundEvent, Option<&RepositoryName>)> {

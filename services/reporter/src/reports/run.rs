@@ -254,7 +254,7 @@ fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> Rehears
         again: &asked.rules.agent.status,
     };
     // Without a notification, the text of the request is not used, so it is not returned.
-    let is_told = name_effects(&effects).any(|(_, effect)| effect.tells_in().is_some());
+    let is_told = name_effects(&effects).any(|(_, effect)| effect.notice_thread().is_some());
     let said = if is_told {
         render_report(&report.request, &told)
     } else {

@@ -63,7 +63,7 @@ fn list_our_comments(rig: &Rig, number: u64) -> Vec<StandInComment> {
         .collect()
 }
 
-fn tell_cost(on: Option<PullRequestRef>) -> OutboundAction {
+fn build_cost_reply(on: Option<PullRequestRef>) -> OutboundAction {
     let cost = TicketCost::default();
     OutboundAction::CostTold(report::CostReply { on, cost })
 }
@@ -84,7 +84,7 @@ async fn locked_ticket_is_informed_on_pull_request() {
         .lock_conversation(SHOP, issue, "ada", LockReach::Tokens)
         .unwrap();
     let status = rig.report(2, build_work_started());
-    let cost = rig.report(4, tell_cost(None));
+    let cost = rig.report(4, build_cost_reply(None));
     let again = rig.report(6, build_work_started());
     for report in [&status, &cost, &again] {
         assert_eq!(rig.settled(report).await, TOLD);
@@ -145,7 +145,7 @@ async fn account_with_write_access_comments_despite_lock() {
         .lock_conversation(SHOP, issue, "ada", LockReach::Readers)
         .unwrap();
     assert_eq!(rig.settled(&rig.report(4, build_work_started())).await, TOLD);
-    assert_eq!(rig.settled(&rig.report(6, tell_cost(None))).await, TOLD);
+    assert_eq!(rig.settled(&rig.report(6, build_cost_reply(None))).await, TOLD);
     assert_eq!(list_our_comments(&rig, issue).len(), 2, "a status and an answer");
     rig.stop().await;
 }
@@ -176,7 +176,7 @@ async fn notice_on_moved_pull_request_is_recorded() {
     rig.github
         .transfer_thread(SHOP, ours.number, ("acme/other", 220))
         .unwrap();
-    let outcome = settle_notice(&rig, tell_cost(Some(ours.clone()))).await;
+    let outcome = settle_notice(&rig, build_cost_reply(Some(ours.clone()))).await;
     assert_eq!(outcome["outcome"], "done", "{outcome}");
     assert_no_dead_letter(&rig).await;
 

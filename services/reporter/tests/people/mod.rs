@@ -96,7 +96,7 @@ async fn touched_author_without_push_right_is_skipped() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn code_owners_are_asked_when_rules_say() {
+async fn code_owners_are_asked_by_rule() {
     let mut rig = with_rules("pull_request:\n  code_owners: true\n  reviewers: [grace]\n").await;
     written_by_two(&rig);
     let owners = "* @nobody\n*.py @Fay @grace @acme/team\n";
