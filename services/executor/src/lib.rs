@@ -33,8 +33,8 @@ use std::path::PathBuf;
 
 pub use app::ExecutorApp;
 pub use checks::{
-    FolderCheckResult, FolderCheckRunner, SETUP_FOLDERS, checks_in, is_setup_source, propose_setup,
-    tells_of_checks,
+    FolderCheckResult, FolderCheckRunner, SETUP_FOLDERS, checks_in, is_setup_source, may_name_checks,
+    propose_setup,
 };
 pub use command_line::run_command_line;
 pub use config::{Config, ExecutorSettings};

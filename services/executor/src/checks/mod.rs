@@ -436,12 +436,12 @@ pub(crate) fn find_check_candidates(
 }
 
 /// Returns true for a file whose text may name checks.
-pub fn tells_of_checks(path: &str) -> bool {
+pub fn may_name_checks(path: &str) -> bool {
     candidates::is_check_source(path) || candidates::may_hold_tests(path)
 }
 
 /// Returns the commands that may check a repository with these files, the most reliable first. Texts are
-/// needed for files that [`tells_of_checks`] accepts.
+/// needed for files that [`may_name_checks`] accepts.
 pub fn checks_in(files: &[(String, Option<String>)]) -> Vec<CheckCandidate> {
     let found = candidates::rank_candidates(Vec::new(), files);
     if found.is_empty() {

@@ -139,7 +139,7 @@ impl RepositoryFacts {
         })
     }
 
-    fn is_imported_anew(&self, module: &str) -> bool {
+    fn is_newly_imported(&self, module: &str) -> bool {
         self.added_imports.iter().any(|line| {
             let names = line.split(|c: char| !(c.is_alphanumeric() || matches!(c, '_' | '-' | '@' | '/')));
             let mut names = names.flat_map(|name| [name, name.split('/').next().unwrap_or(name)]);
@@ -149,7 +149,7 @@ impl RepositoryFacts {
 
     /// Returns true when setup would install the missing module, so that the change is not at fault.
     fn is_for_setup(&self, module: &str) -> bool {
-        !self.has_own(module) && (self.declares(module) || !self.is_imported_anew(module))
+        !self.has_own(module) && (self.declares(module) || !self.is_newly_imported(module))
     }
 }
 

@@ -131,7 +131,7 @@ impl ConfinedLauncher {
     }
 
     /// Sends the command to the launcher. The command writes its output to `output`.
-    pub(super) async fn tell(&self, words: &[String], output: BorrowedFd<'_>) -> io::Result<()> {
+    pub(super) async fn send_command(&self, words: &[String], output: BorrowedFd<'_>) -> io::Result<()> {
         let frame = encode_frame(&words)?;
         let mut rest = frame.as_slice();
         let mut output = Some(output);
@@ -258,7 +258,7 @@ impl CommandSandbox {
         let (reader, writer) = io::pipe()?;
         // The error is ignored: a launcher that could not confine itself has ended, and its messages contain
         // the reason.
-        let _ = launched.tell(&spec.command, writer.as_fd()).await;
+        let _ = launched.send_command(&spec.command, writer.as_fd()).await;
         // The output ends when the last writer closes the pipe, so this process keeps none.
         drop(writer);
         let mut pipe = pipe::Receiver::from_owned_fd(reader.into())?;

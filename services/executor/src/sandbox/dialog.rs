@@ -79,7 +79,7 @@ impl CommandSandbox {
         let words: Vec<String> = [DIALOG.to_owned()].into_iter().chain(spec.command).collect();
         // The error is ignored: a launcher that could not confine itself has ended, and its messages contain
         // the reason.
-        let _ = launched.tell(&words, theirs.as_fd()).await;
+        let _ = launched.send_command(&words, theirs.as_fd()).await;
         // The dialog ends when the last process of the command closes the socket, so this process keeps no end.
         drop(theirs);
         let mut errors = BoundedOutput::new(spec.error_bytes);

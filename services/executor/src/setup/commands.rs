@@ -151,7 +151,7 @@ async fn run_at_foundation(
 ) -> Result<SetupRound, Status> {
     let (first, store) = (Arc::clone(&call.workspace), Arc::clone(&registry.store));
     let wanted = commands.to_vec();
-    let kept = run_blocking(move || CachedSetup::look(store, first, &wanted)).await?;
+    let kept = run_blocking(move || CachedSetup::restore(store, first, &wanted)).await?;
     if kept.is_reused {
         return Ok(SetupRound {
             log: "The result of an earlier run of the same commands on the same files was reused.\n"
@@ -205,7 +205,7 @@ struct CachedSetup {
 
 impl CachedSetup {
     /// Restores a stored result if one exists.
-    fn look(
+    fn restore(
         store: Arc<DiskStore>,
         workspace: Arc<Workspace>,
         commands: &[String],

@@ -72,7 +72,7 @@ impl CheckoutFindings {
         let mut read = 0;
         for path in &paths {
             let mut text = None;
-            if read < MAX_READ && executor::tells_of_checks(path) {
+            if read < MAX_READ && executor::may_name_checks(path) {
                 read += 1;
                 // A binary file contains no checks, so the error of a non-UTF-8 output is dropped.
                 text = run_git(folder, &["show", &format!("HEAD:{path}")]).await.ok();
