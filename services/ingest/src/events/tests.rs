@@ -106,7 +106,7 @@ fn parse_webhook_events(
     };
     let payload = WebhookPayload::open(&delivery)?;
     // A body without an event has to name the ticket that it is about.
-    payload.looked_at()?;
+    payload.requested_ticket()?;
     from_webhook(&payload)
 }
 

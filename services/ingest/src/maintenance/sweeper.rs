@@ -477,7 +477,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn report_settled_between_looks_stays_asleep() {
+    async fn report_settled_between_sweeps_stays_asleep() {
         let (_nats, mut sweeper, last) = with_report().await;
         let suspects = sweeper.find_suspects(Timestamp::default()).await.unwrap();
         let cursor = OutboundCursor {
@@ -498,7 +498,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn trigger_folded_between_looks_stays_asleep() {
+    async fn trigger_folded_between_sweeps_stays_asleep() {
         let (_nats, sweeper, _) = with_report().await;
         let suspect = SweptTicket::of_triggers(build_ticket_key(), Some(6));
         let rows = sweeper.queue.table(KeyValueBucket::Tickets);

@@ -81,7 +81,9 @@ impl Instructors {
         if let Some(known) = self.remembered(&whose) {
             return Ok(known);
         }
-        let may = self.look(outside, (instance, project), account).await?;
+        let may = self
+            .fetch_membership(outside, (instance, project), account)
+            .await?;
         // The lock is not held across the request. Concurrent misses only cost repeated requests.
         let mut known = self.known.lock();
         // The cache is only an optimization, so dropping it whole is simpler than an eviction order.
@@ -92,7 +94,7 @@ impl Instructors {
         Ok(may)
     }
 
-    async fn look(
+    async fn fetch_membership(
         &self,
         outside: &TrackerReader,
         (instance, project): (Option<&InstanceName>, &str),

@@ -188,7 +188,7 @@ impl TrackedPullRequest {
     }
 
     /// Schedules the next read. The wait doubles each time while the checks are incomplete.
-    pub fn looked(&mut self, is_settled: bool, now: Instant) {
+    pub fn note_read(&mut self, is_settled: bool, now: Instant) {
         (self.settles_at, self.decides_at) = (None, None);
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
         self.due = now + wait;
@@ -246,14 +246,14 @@ mod tests {
         let now = Instant::now();
         let mut tracked = TrackedPullRequest::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, now);
         let wait = |tracked: &mut TrackedPullRequest| {
-            tracked.looked(false, now);
+            tracked.note_read(false, now);
             (tracked.due - now).as_secs()
         };
         let waits: Vec<u64> = (0..7).map(|_| wait(&mut tracked)).collect();
         assert_eq!(waits, [60, 120, 240, 480, 960, 1_800, 1_800]);
         tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
         assert_eq!(tracked.due, now);
-        tracked.looked(true, now);
+        tracked.note_read(true, now);
         assert_eq!(tracked.due - now, SETTLED_WAIT);
     }
 
@@ -266,7 +266,7 @@ mod tests {
         loop {
             let now = tracked.due;
             looks.push(now.duration_since(start).as_secs());
-            tracked.looked(false, now);
+            tracked.note_read(false, now);
             if tracked.is_silent_for(settle, now) {
                 break;
             }
@@ -281,12 +281,12 @@ mod tests {
     fn settling_time_lasts_until_next_read() {
         let now = Instant::now();
         let mut tracked = TrackedPullRequest::new(None, FIRST_WAIT, now);
-        tracked.looked(false, now);
+        tracked.note_read(false, now);
         assert_eq!(tracked.settles_at(), None);
         let end = now + Duration::from_secs(30);
         tracked.settles_by(end);
         assert_eq!((tracked.settles_at(), tracked.due()), (Some(end), end));
-        tracked.looked(false, end);
+        tracked.note_read(false, end);
         assert_eq!(tracked.settles_at(), None);
     }
 
@@ -309,10 +309,10 @@ mod tests {
         tracked.shows(build_head_state(1), minute(10), minute(0));
         assert_eq!(tracked.due(), minute(0), "its checks were never read");
         // A failed read is retried at its own time.
-        tracked.looked(false, minute(1));
+        tracked.note_read(false, minute(1));
         tracked.shows(build_head_state(1), minute(15), minute(5));
         assert!(tracked.due() < minute(5));
-        tracked.looked(false, minute(6));
+        tracked.note_read(false, minute(6));
         tracked.was_read(minute(6));
         for minutes in (10..60).step_by(5) {
             tracked.shows(build_head_state(1), minute(minutes + 10), minute(minutes));
@@ -337,11 +337,11 @@ mod tests {
         // The listing of heads shows a push before the listing of pull requests does.
         let pushed = build_head_state(1);
         tracked.shows(pushed.clone(), minute(10), minute(1));
-        tracked.looked(false, minute(2));
+        tracked.note_read(false, minute(2));
         tracked.was_read(minute(2));
         tracked.has_head(&pushed.head, minute(3));
         // No read of the new head succeeds until the next listing.
-        tracked.looked(false, minute(4));
+        tracked.note_read(false, minute(4));
         let due = tracked.due();
         tracked.shows(pushed, minute(15), minute(5));
         assert_eq!(tracked.due(), due, "its checks were never read");
@@ -354,7 +354,7 @@ mod tests {
         let head = "a".repeat(40).parse().unwrap();
         let mut tracked = TrackedPullRequest::new(Some(head), FIRST_WAIT, start);
         tracked.shows(build_head_state(0), second(600), start);
-        tracked.looked(false, second(1));
+        tracked.note_read(false, second(1));
         tracked.was_read(second(1));
         assert!(!tracked.is_silent_for(Duration::from_secs(600), second(1)));
         tracked.shows(build_head_state(0), second(900), second(300));

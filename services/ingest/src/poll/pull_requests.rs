@@ -454,7 +454,7 @@ impl OpenPullRequests {
             return Ok(0);
         };
         // The next time is set first, so that a failure is retried later instead of at once.
-        tracked.looked(false, Instant::now());
+        tracked.note_read(false, Instant::now());
         let Some(head) = tracked.head.clone() else {
             return Ok(0);
         };
@@ -491,7 +491,7 @@ impl OpenPullRequests {
             return Ok(count_new_triggers(&[outcome, told]));
         }
         if outcome.is_settled() {
-            tracked.looked(true, Instant::now());
+            tracked.note_read(true, Instant::now());
         }
         Ok(count_new_triggers(&[outcome]))
     }

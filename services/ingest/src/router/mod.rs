@@ -89,7 +89,7 @@ impl EventRouter {
         if let Some(issue) = &issue {
             self.note_issue(issue).await?;
         }
-        let (events, channel) = match hook.looked_at()? {
+        let (events, channel) = match hook.requested_ticket()? {
             // What a read of the ticket finds is judged like the finding of a poll.
             Some(ticket) => (self.list_events_of(&ticket).await?, TriggerChannel::Poll),
             None => (events::from_webhook(&hook)?, TriggerChannel::Webhook),

@@ -12,7 +12,7 @@ use ring::digest::{SHA256, digest};
 use serde::Deserialize;
 use tokio::time::Instant;
 
-use super::{body::WebhookBody, payload::jira::LOOK_EVENT};
+use super::{body::WebhookBody, payload::jira::TICKET_READ_EVENT};
 use crate::config::SecretList;
 
 /// Header with the secret. Automation hides the value of a header when the rule marks it.
@@ -109,7 +109,7 @@ pub(crate) fn read_named_ticket(
     instance: Option<&InstanceName>,
     body: &[u8],
 ) -> Result<TicketKey, &'static str> {
-    WebhookBody::look(body).map_err(|invalid| invalid.0)?;
+    WebhookBody::parse(body).map_err(|invalid| invalid.0)?;
     let body: AutomationBody =
         json::from_slice(&json::replace_broken_characters(body)).map_err(|_| "not of an issue")?;
     let key = body.issue.map(|issue| issue.key).or(body.key);
@@ -118,8 +118,8 @@ pub(crate) fn read_named_ticket(
 }
 
 /// Body of the delivery that asks the router to read a ticket.
-pub(crate) fn build_look_body(ticket: &TicketKey) -> Bytes {
-    let body = serde_json::json!({"webhookEvent": LOOK_EVENT, "issue": {"key": ticket.short()}});
+pub(crate) fn build_ticket_read_body(ticket: &TicketKey) -> Bytes {
+    let body = serde_json::json!({"webhookEvent": TICKET_READ_EVENT, "issue": {"key": ticket.short()}});
     Bytes::from(body.to_string())
 }
 

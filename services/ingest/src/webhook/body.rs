@@ -58,7 +58,7 @@ pub(crate) struct WebhookBody(BTreeSet<String>);
 impl WebhookBody {
     /// Validates a whole body. Rejects duplicate keys, because two parsers could pick different values, and nesting deeper
     /// than the payload parsers accept.
-    pub(crate) fn look(body: &[u8]) -> Result<Self, InvalidBody> {
+    pub(crate) fn parse(body: &[u8]) -> Result<Self, InvalidBody> {
         let first = body.iter().find(|byte| !byte.is_ascii_whitespace());
         if first != Some(&b'{') {
             return Err(NO_OBJECT);
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     fn parse_webhook_body(text: &str) -> Result<WebhookBody, InvalidBody> {
-        WebhookBody::look(text.as_bytes())
+        WebhookBody::parse(text.as_bytes())
     }
 
     #[test]
@@ -192,7 +192,7 @@ mod tests {
             b"{\"a\": \"\xed\xa0\xbd\"}",
         ] {
             assert!(
-                WebhookBody::look(body).is_ok(),
+                WebhookBody::parse(body).is_ok(),
                 "{}",
                 String::from_utf8_lossy(body)
             );

@@ -31,7 +31,7 @@ async fn request_leads_to_work_once() {
     }
     h.trigger(&key).await;
     // The webhook of the same change has the same key.
-    h.jira_tells_move(&key, &changelog, READY, "Ada").await;
+    h.send_jira_move(&key, &changelog, READY, "Ada").await;
     let comment = h.jira.comment_as(&key, "Ada", "/stop").expect("comment");
     let status = h.jira.run_automation_rule(&key, &url, (TOKEN, SECRET)).await;
     assert_eq!(status.expect("answer"), 202);

@@ -99,7 +99,7 @@ async fn ambiguous_signed_body_is_refused() {
         }
     }
     assert_eq!(
-        h.jira_tells_move("ENG-1", "1", "To Do", "Ada").await,
+        h.send_jira_move("ENG-1", "1", "To Do", "Ada").await,
         StatusCode::ACCEPTED
     );
     h.stop().await;

@@ -103,7 +103,7 @@ impl SimulatedPolls {
                 break;
             }
             round.counted += CALLS_A_LOOK;
-            open.tracked.looked(now >= open.checked, now);
+            open.tracked.note_read(now >= open.checked, now);
         }
         round
     }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::UnreadablePayload;
 
 /// Event of a delivery that names a ticket to read. Jira has no such event.
-pub(crate) const LOOK_EVENT: &str = "journeyman:look";
+pub(crate) const TICKET_READ_EVENT: &str = "journeyman:look";
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -126,11 +126,11 @@ impl JiraHookPayload {
     ///
     /// # Errors
     /// [`UnreadablePayload`] when the body is neither an event nor names an issue.
-    pub(crate) fn looked_at(
+    pub(crate) fn requested_ticket(
         &self,
         instance: Option<&InstanceName>,
     ) -> Result<Option<TicketKey>, UnreadablePayload> {
-        if !self.webhook_event.is_empty() && self.webhook_event != LOOK_EVENT {
+        if !self.webhook_event.is_empty() && self.webhook_event != TICKET_READ_EVENT {
             return Ok(None);
         }
         let broken = |problem: String| UnreadablePayload {

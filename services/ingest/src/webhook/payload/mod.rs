@@ -53,9 +53,9 @@ impl<'a> WebhookPayload<'a> {
     ///
     /// # Errors
     /// [`UnreadablePayload`] when the body names none.
-    pub(crate) fn looked_at(&self) -> Result<Option<TicketKey>, UnreadablePayload> {
+    pub(crate) fn requested_ticket(&self) -> Result<Option<TicketKey>, UnreadablePayload> {
         match self {
-            Self::Jira { instance, payload } => payload.looked_at(*instance),
+            Self::Jira { instance, payload } => payload.requested_ticket(*instance),
             Self::GitHub { .. } => Ok(None),
         }
     }

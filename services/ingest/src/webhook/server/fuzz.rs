@@ -80,12 +80,12 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
         }
     };
     let verified = verify_body(body);
-    let looked = WebhookBody::look(verified.body()).map_err(|InvalidBody(reason)| reason.to_owned())?;
+    let parsed = WebhookBody::parse(verified.body()).map_err(|InvalidBody(reason)| reason.to_owned())?;
     let is_object =
         domain::json::from_slice::<Value>(&domain::json::replace_broken_characters(verified.body()))
             .is_ok_and(|value| value.is_object());
     assert!(is_object, "the door took what nobody can read");
-    looked
+    parsed
         .must_be(event)
         .map_err(|InvalidBody(reason)| reason.to_owned())?;
     let delivery = named.delivery(sender, None, &verified);

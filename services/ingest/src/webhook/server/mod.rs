@@ -28,10 +28,10 @@ use crate::{
     config::{SecretList, Settings},
     hex,
     webhook::{
-        automation::{AutomationKeys, AutomationRefusal, build_look_body, read_named_ticket},
+        automation::{AutomationKeys, AutomationRefusal, build_ticket_read_body, read_named_ticket},
         body::{InvalidBody, WebhookBody},
         networks::WebhookNetworks,
-        payload::jira::LOOK_EVENT,
+        payload::jira::TICKET_READ_EVENT,
         signature::{ClaimedSignature, VerifiedBody, WebhookKeys},
     },
 };
@@ -258,7 +258,7 @@ impl WebhookHandlers {
         let named = DeliveryHeaders::read(sender, &head.headers)?;
         let unfit = |InvalidBody(reason)| WebhookRefusal(StatusCode::BAD_REQUEST, reason);
         // The body is validated only after its signature, so that parsing costs are limited to authenticated senders.
-        let body = WebhookBody::look(verified.body()).map_err(unfit)?;
+        let body = WebhookBody::parse(verified.body()).map_err(unfit)?;
         body.must_be(named.event.as_deref().unwrap_or_default())
             .map_err(unfit)?;
         let delivery = named.delivery(sender, instance, &verified);
@@ -303,9 +303,9 @@ impl WebhookHandlers {
             source: ServiceOrigin::Jira(instance.cloned()),
             // Each request asks for a read of the ticket as it is now, so none repeats another one.
             id: format!("automation:{}", uuid::Uuid::new_v4()),
-            event: LOOK_EVENT.to_owned(),
+            event: TICKET_READ_EVENT.to_owned(),
             received_at: bootstrap::read_wall_clock(),
-            body: build_look_body(&ticket),
+            body: build_ticket_read_body(&ticket),
         };
         self.publish(queue, &delivery).await
     }

@@ -248,7 +248,7 @@ impl Harness {
     }
 
     /// Sends Jira's webhook of a status change now, independent of its time.
-    pub(crate) async fn jira_tells_move(
+    pub(crate) async fn send_jira_move(
         &self,
         key: &str,
         changelog: &str,
