@@ -147,7 +147,7 @@ async fn exhausted_quota_closes_window_before_refusal() {
 async fn shorter_wait_never_shortens_closure() {
     let world = World::new().await;
     let account = build_limited_request("jira:writer");
-    let tell = |replica: &SharedLimits, minutes: u32| {
+    let report = |replica: &SharedLimits, minutes: u32| {
         let replica = replica.clone();
         async move {
             let heard = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
@@ -155,9 +155,9 @@ async fn shorter_wait_never_shortens_closure() {
         }
     };
     for minutes in [3, 20, 1] {
-        tell(&world.first, minutes).await;
+        report(&world.first, minutes).await;
     }
-    tell(&world.second, 7).await;
+    report(&world.second, 7).await;
     let third = SharedLimits::open(&build_settings(&world.server)).unwrap();
     third.ping().await.unwrap();
     for replica in [&world.first, &world.second, &third] {

@@ -107,7 +107,7 @@ impl RedisBudgets {
     /// Reserves the maximum of a call in all accounts, or in none. A repeated call keeps one reservation.
     pub async fn reserve(&self, call: &BudgetCall, accounts: &[BudgetAccount]) -> SharedBudgetReservation {
         // Unsent amounts first, so that the server decides with them.
-        self.tell().await;
+        self.send_settlements().await;
         let answer = failpoint::around("lease.budget.reserve", self.store.reserve(call, accounts)).await;
         let mut book = self.book();
         let own = book.refusal(call, accounts);
@@ -158,7 +158,7 @@ impl RedisBudgets {
 
     /// Sends the settled calls that the server has not received. An amount that it counted from journals
     /// meanwhile stays.
-    async fn tell(&self) {
+    async fn send_settlements(&self) {
         // Taken out first: the lock is not held across the requests, and a parallel reservation does not
         // send the same calls.
         let untold = std::mem::take(&mut self.book().untold);
