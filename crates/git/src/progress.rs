@@ -95,7 +95,7 @@ impl FetchWatch {
     }
 
     /// Publishes progress that another source reports, such as the git gate.
-    pub fn tell(&self, progress: FetchProgress) {
+    pub fn publish(&self, progress: FetchProgress) {
         self.told.send_if_modified(|told| {
             let is_new = *told != progress;
             *told = progress;
@@ -146,7 +146,7 @@ impl FetchWatch {
                 let state = self.state.lock();
                 (state.step.clone(), state.percent)
             };
-            self.tell(FetchProgress { percent, bytes });
+            self.publish(FetchProgress { percent, bytes });
             // Fewer bytes mean that git finished a pack; also a new percentage of a step without bytes is
             // progress.
             if step != step_then
