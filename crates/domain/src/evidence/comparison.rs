@@ -642,7 +642,7 @@ mod tests {
     }
 
     #[test]
-    fn comparisons_share_what_both_say() {
+    fn comparisons_share_common_results() {
         let [one, other] = [&["a", "b"][..], &["b", "c"]]
             .map(|names| LostTests::named(names.iter().map(ToString::to_string).collect()));
         assert_eq!(one.shared_with(&other).names, ["b"]);

@@ -328,7 +328,7 @@ mod tests {
     use crate::{LfsRule, RepositoryRules};
 
     #[test]
-    fn lfs_is_read_where_rules_say() {
+    fn lfs_is_read_by_rule() {
         let parse = |json: &str| serde_json::from_str::<RepositoryRules>(json).unwrap();
         assert!(!parse("{}").reads_lfs());
         assert!(!parse(r#"{"repository": {"lfs": "none"}}"#).reads_lfs());

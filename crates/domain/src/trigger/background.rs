@@ -138,7 +138,7 @@ impl TicketBackground {
     }
 
     /// Returns true when a linked ticket contains the quotation; white space does not matter.
-    pub fn says(&self, quote: &str) -> bool {
+    pub fn contains_quote(&self, quote: &str) -> bool {
         let quote = collapse_white_space(quote);
         let text = |ticket: &LinkedTicket| {
             collapse_white_space(&format!("{}\n{}", ticket.summary, ticket.description))

@@ -274,5 +274,5 @@ fn named_tickets_come_with_review() {
         [("ENG-4", "Summary of four"), ("acme/shop#6", "Summary of six")]
     );
     assert_eq!(job.background.criteria(), ["four works", "six works"]);
-    assert!(job.background.says("four  works") && !job.background.says("five works"));
+    assert!(job.background.contains_quote("four  works") && !job.background.contains_quote("five works"));
 }

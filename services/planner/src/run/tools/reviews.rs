@@ -44,7 +44,11 @@ fn check_places(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOf
 /// Refuses a verdict without a quotation from the ticket, and a criterion without a verdict.
 fn check_verdicts(review: ReviewOfChange, request: &JobRequest) -> Result<ReviewOfChange, ArgumentProblem> {
     let ticket = &request.background;
-    if let Some(foreign) = review.criteria.iter().find(|judged| !ticket.says(&judged.quote)) {
+    if let Some(foreign) = review
+        .criteria
+        .iter()
+        .find(|judged| !ticket.contains_quote(&judged.quote))
+    {
         return Err(ArgumentProblem::Quote(foreign.quote.clone()));
     }
     let is_judged = |point: &String| {
