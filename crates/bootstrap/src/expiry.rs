@@ -17,17 +17,17 @@ static OBSERVED: Once = Once::new();
 
 /// Publishes the ends of credentials as the gauge `journeyman.credential.expires`, in seconds from now. A
 /// later call replaces the end of the same section.
-pub fn publish_credential_ends(told: &CredentialEnds) {
-    for end in &told.ends {
+pub fn publish_credential_ends(ends: &CredentialEnds) {
+    for end in &ends.ends {
         let section = match &end.instance {
             Some(name) => format!("jira.{name}"),
             None => end.kind.clone(),
         };
-        tell_one(&section, end.ends);
+        record_end(&section, end.ends);
     }
 }
 
-fn tell_one(credential: &str, ends: Timestamp) {
+fn record_end(credential: &str, ends: Timestamp) {
     let mut known = ENDS.lock();
     known.insert(credential.to_owned(), ends);
     // A collection holds the lock of the meters while it runs the callback, which locks this map. The

@@ -140,7 +140,7 @@ impl ConnectionWatch {
     }
 
     /// Checks the deadlines: the time of the next check, or the reason why one has passed.
-    fn look(&self, limits: &ListenerLimits) -> Result<Instant, &'static str> {
+    fn check_deadlines(&self, limits: &ListenerLimits) -> Result<Instant, &'static str> {
         let now = Instant::now();
         let state = self.state.lock();
         let waits = match state.phase {
@@ -166,7 +166,7 @@ impl ConnectionWatch {
     /// Waits until the peer exceeds a time limit, and returns the reason.
     pub(super) async fn overdue(&self, limits: &ListenerLimits) -> &'static str {
         loop {
-            match self.look(limits) {
+            match self.check_deadlines(limits) {
                 Err(why) => return why,
                 Ok(next) => {
                     tokio::select! {
