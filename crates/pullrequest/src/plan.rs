@@ -185,7 +185,7 @@ fn adopt_pull_request(
         format!("Failed to create pull request: {said}"),
     )
     .about_branch(&request.branch)
-    .saying(format!("{}: {whose}", open.url)))
+    .with_error_output(format!("{}: {whose}", open.url)))
 }
 
 /// Plans the push; `None` where GitHub has the commit already.
@@ -283,7 +283,7 @@ fn choose_transition(
             ProblemKind::JiraTransitionFailed,
             format!("Could not transition {key} to Code Review state"),
         )
-        .saying(match choice {
+        .with_error_output(match choice {
             Some(choice) => format!("No transition is called '{choice}'"),
             None => "No transition found matching 'Code Review' pattern".to_owned(),
         })

@@ -128,7 +128,7 @@ impl CallProblem {
 
     /// Sets the message of git, GitHub or Jira.
     #[must_use]
-    pub fn saying(mut self, output: impl Into<String>) -> Self {
+    pub fn with_error_output(mut self, output: impl Into<String>) -> Self {
         self.context.error_output = Some(output.into());
         self
     }

@@ -158,7 +158,7 @@ fn every_answer_follows_the_schema() {
             .about_branch("feature/login")
             .about_issue("ENG-4")
             .offering(vec!["Done".to_owned()])
-            .saying("said")
+            .with_error_output("said")
             .after(kind.retries());
         partial.without_jira(problem);
     }
@@ -229,7 +229,11 @@ fn answers_and_error_types_follow_protocol() {
     );
     for kind in ProblemKind::ALL {
         let problem = CallProblem::new(*kind, "it did not work").about_issue("ENG-4");
-        answer.without_jira(problem.offering(vec!["Done".to_owned()]).saying("said"));
+        answer.without_jira(
+            problem
+                .offering(vec!["Done".to_owned()])
+                .with_error_output("said"),
+        );
     }
     for answer in [answer, ProtocolAnswer::failed(Vec::new())] {
         let value = serde_json::to_value(&answer).unwrap();

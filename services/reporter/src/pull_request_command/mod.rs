@@ -188,7 +188,7 @@ impl PullRequestSettings {
 /// Builds the problem of a step that failed after all retries.
 fn build_problem(kind: ProblemKind, message: String, gave_up: &GaveUp) -> CallProblem {
     CallProblem::new(kind, message)
-        .saying(gave_up.trouble.to_string())
+        .with_error_output(gave_up.trouble.to_string())
         .after(gave_up.retries)
 }
 
@@ -262,7 +262,7 @@ mod tests {
                     plain-words-of-a-token at https://host/a@b";
         let mut answer = ProtocolAnswer::failed(Vec::new());
         answer.without_jira(
-            CallProblem::new(ProblemKind::GitPushFailed, said.to_owned()).saying(said.to_owned()),
+            CallProblem::new(ProblemKind::GitPushFailed, said.to_owned()).with_error_output(said.to_owned()),
         );
         let json = serde_json::to_string(&without_credentials(answer)).unwrap();
         for secret in ["SECRETSECRET", "hunter", "x-access-token", "plain-words"] {
@@ -279,7 +279,7 @@ mod tests {
         let token = format!("ghp_{}", "a1B2c3D4e5".repeat(4));
         let said = CallProblem::new(ProblemKind::GitPushFailed, format!("cannot push {token}"))
             .about_branch(&token)
-            .saying(format!("remote: {token}"));
+            .with_error_output(format!("remote: {token}"));
         let mut answer = ProtocolAnswer::failed(Vec::new());
         answer.without_jira(said);
         let json = serde_json::to_string(&without_credentials(answer)).unwrap();
