@@ -74,7 +74,7 @@ async fn installed_command_plays_demo_in_one_process() {
 async fn verdict_precedes_stay_and_is_printed_once() {
     let folder = tempfile::tempdir().unwrap();
     let mut demo = Program::start("journeyman", &["demo", "--stay"], &[], folder.path());
-    demo.says("everything keeps running").await;
+    demo.until_output_contains("everything keeps running").await;
     let verdicts: Vec<_> = demo
         .out()
         .lines()
@@ -148,7 +148,7 @@ async fn demo_names_missing_folder() {
 async fn an_interruption_leaves_no_process_behind() {
     let folder = tempfile::tempdir().unwrap();
     let mut demo = Program::start("scenarios", &["demo"], &[], folder.path());
-    demo.says("workspace open").await;
+    demo.until_output_contains("workspace open").await;
     assert!(demo.family_size() >= 7, "nats, redis and five services");
     demo.signal(Signal::INT);
     let ran = demo.ended().await;

@@ -447,7 +447,7 @@ async fn interrupted_try_leaves_folder_unchanged() {
         let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
         let arguments = ["try", TEXT, "--verbose"];
         let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
-        first.says("run_command sleep 50").await;
+        first.until_output_contains("run_command sleep 50").await;
         first.signal(signal);
         let ran = first.ended().await;
         assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -466,7 +466,7 @@ async fn killed_try_leaves_no_server_or_launcher() {
         &scene.environment(),
         &scene.folder(),
     );
-    killed.says("run_command sleep 50").await;
+    killed.until_output_contains("run_command sleep 50").await;
     killed.runs("sleep").await;
     assert!(
         killed.family_size() >= 3,

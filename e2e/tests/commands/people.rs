@@ -81,7 +81,7 @@ async fn destructive_commands_require_confirmation_at_terminal() {
     let up = Up::start(Stage::start(GATE).await).await;
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let run = up.until_runs_say("decision").await;
+    let run = up.until_runs_contain("decision").await;
     for asked in [
         &["stop", &key][..],
         &["stop-all", "on"],
@@ -123,7 +123,7 @@ async fn destructive_commands_require_confirmation_at_terminal() {
         stopped.code == Some(0) && stopped.out.contains("stop asked for"),
         "{stopped:?}"
     );
-    up.until_runs_say("stopped").await;
+    up.until_runs_contain("stopped").await;
     let purged = at_terminal(
         &["purge", &key],
         &[("this would forget ", ""), ("Do it?", "y")],

@@ -173,7 +173,7 @@ async fn interrupted_process_ticket_resumes_at_next_start() {
     stage.file_ticket();
     let environment = stage.environment();
     let mut waits = Program::start("journeyman", &ARGUMENTS, &environment, stage.path());
-    waits.says("ask a person to decide").await;
+    waits.until_output_contains("ask a person to decide").await;
     assert!(waits.family_size() >= 2, "nats and redis");
     waits.signal(Signal::INT);
     let ran = waits.ended().await;

@@ -91,13 +91,13 @@ impl Program {
     }
 
     /// Waits until the output contains a text.
-    pub(crate) async fn says(&mut self, text: &str) {
+    pub(crate) async fn until_output_contains(&mut self, text: &str) {
         let said = poll_until(text, PATIENCE, async || {
             self.note_family();
             (self.out().contains(text) || self.err().contains(text)).then_some(())
         });
         if let Err(error) = said.await {
-            panic!("{error}; it says\n{}\n{}", self.out(), self.err());
+            panic!("{error}; it printed\n{}\n{}", self.out(), self.err());
         }
     }
 
@@ -121,7 +121,7 @@ impl Program {
             family.any(|known| runs_program(known, name)).then_some(())
         });
         if let Err(error) = started.await {
-            panic!("{error}; it says\n{}\n{}", self.out(), self.err());
+            panic!("{error}; it printed\n{}\n{}", self.out(), self.err());
         }
     }
 
@@ -133,7 +133,7 @@ impl Program {
         });
         let status = status.await;
         let (out, err) = (self.out(), self.err());
-        let status = status.unwrap_or_else(|error| panic!("{error}; it says\n{out}\n{err}"));
+        let status = status.unwrap_or_else(|error| panic!("{error}; it printed\n{out}\n{err}"));
         let left = async || (!self.family.iter().any(is_alive)).then_some(());
         let gone = poll_until("the end of its processes", GONE_WITHIN, left).await;
         gone.unwrap_or_else(|error| panic!("{error}: {:?}\n{out}\n{err}", self.family));

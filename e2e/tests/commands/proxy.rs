@@ -68,7 +68,7 @@ async fn ticket_is_done_through_proxy_alone() {
     let up = Up::start_with(stage, &settings).await;
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    up.until_runs_say("completed").await;
+    up.until_runs_contain("completed").await;
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
     for host in HOSTS {
         assert!(

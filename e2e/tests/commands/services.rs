@@ -144,7 +144,7 @@ async fn services_name_wrong_or_missing_setting() {
 /// Starts a service without its servers and waits until it has logged that twice.
 async fn start_early(service: &str, environment: &[(String, String)], stage: &Stage) -> Program {
     let mut program = Program::start(service, &[], environment, stage.path());
-    program.says("not reachable").await;
+    program.until_output_contains("not reachable").await;
     assert_eq!(
         fetch_readiness(service, environment).await,
         Some(503),
@@ -188,7 +188,7 @@ async fn servers_may_come_late() {
     let mut programs = [("ingest", ingest), ("reporter", reporter), ("planner", planner)];
     programs[2]
         .1
-        .says("tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again")
+        .until_output_contains("tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again")
         .await;
     let _redis = RedisServer::start_with(RedisOptions {
         port: Some(redis.release()),

@@ -597,7 +597,7 @@ async fn setup_configures_everything_for_first_ticket() {
     }
     environment = replace_setting(&environment, "INGEST__POLL_INTERVAL_S", "1");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
-    up.says("console at ").await;
+    up.until_output_contains("console at ").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
     let opened = testkit::poll_until("a pull request", PATIENCE, async || {

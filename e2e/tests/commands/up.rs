@@ -37,7 +37,7 @@ impl Up {
             environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
         }
         let mut program = Program::start("journeyman", &["up"], &environment, stage.path());
-        program.says("ready: ").await;
+        program.until_output_contains("ready: ").await;
         let out = program.out();
         let (_, ready) = out.split_once("ready: ").unwrap();
         let url = ready.split_whitespace().next().unwrap();
@@ -79,7 +79,7 @@ impl Up {
     }
 
     /// Waits until `journeyman runs` contains `text` and returns the id of the first run.
-    pub(crate) async fn until_runs_say(&self, text: &str) -> String {
+    pub(crate) async fn until_runs_contain(&self, text: &str) -> String {
         let listed = poll_until(text, PATIENCE, async || {
             let runs = self.output(&["runs"]).await;
             runs.contains(text).then_some(runs)
@@ -95,7 +95,7 @@ async fn restart_keeps_run_at_decided_gate() {
     assert_eq!(up.output(&["runs"]).await, "");
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let run = up.until_runs_say("decision").await;
+    let run = up.until_runs_contain("decision").await;
     assert!(run.starts_with("jira:ENG-1@"), "{run}");
 
     let nameless = up.ask(&["decide", &run, "approve"]).await;
@@ -139,7 +139,7 @@ async fn restart_keeps_run_at_decided_gate() {
     );
 
     let second = Up::start(up.stop().await).await;
-    assert_eq!(second.until_runs_say("completed").await, run);
+    assert_eq!(second.until_runs_contain("completed").await, run);
     assert_eq!(second.output(&["journal", &run, "--json"]).await, json);
     second.stop().await.assert_kept_protocols();
 }
@@ -159,7 +159,7 @@ async fn up_with_folders_alone_lists_disabled_parts() {
     let doctor = stage.run(&["doctor"], &environment).await;
     assert_eq!(doctor.code, Some(0), "{doctor:?}");
     let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
-    up.says("console at").await;
+    up.until_output_contains("console at").await;
     let output = up.out();
     let lines: Vec<&str> = output.lines().collect();
     let [ready, jira, github, _console] = lines[..] else {
@@ -183,14 +183,14 @@ async fn a_run_is_stopped_by_its_ticket() {
     );
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let run = up.until_runs_say("decision").await;
+    let run = up.until_runs_contain("decision").await;
     assert_eq!(
         up.output(&["stop", "ENG-1", "--yes"]).await,
         "stop asked for: ENG-1\n"
     );
     let followed = up.output(&["journal", &run, "--follow"]).await;
     assert!(followed.contains("asked to stop"), "{followed}");
-    up.until_runs_say("stopped").await;
+    up.until_runs_contain("stopped").await;
     let over = up.ask(&["stop", &run]).await;
     assert_eq!(
         (over.code, over.err),
@@ -213,7 +213,7 @@ async fn gate_commands_accept_ticket_as_run() {
     ));
     up.stage.model.set_script("", script);
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let run = up.until_runs_say("decision").await;
+    let run = up.until_runs_contain("decision").await;
     let before = up.asked_about(&run).await;
     let said = up.output(&["say", &run, "Mind the Swiss franc."]).await;
     assert_eq!(said, format!("said to jira:{key}\n"));
@@ -245,7 +245,7 @@ async fn gate_commands_accept_ticket_as_run() {
         .iter()
         .any(|call| call.request.to_string().contains("Mind the Swiss franc."));
     assert!(read, "the model read the comment");
-    up.until_runs_say("decision").await;
+    up.until_runs_contain("decision").await;
     let (_, head) = after.rsplit_once("asked a person about ").unwrap();
     assert!(!head.starts_with(&before), "the change is another one: {after}");
     assert!(up.output(&["diff", &run]).await.contains("notes/rounding.md"));
@@ -288,7 +288,7 @@ async fn up_dry_run_starts_nothing() {
     let up = Up::start(Stage::start("agent: {approval: before_push}\n").await).await;
     let key = up.stage.file_ticket();
     up.stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    let run = up.until_runs_say("decision").await;
+    let run = up.until_runs_contain("decision").await;
     let head = up.asked_about(&run).await;
     let (runs, journal) = (
         up.output(&["runs"]).await,
@@ -341,7 +341,7 @@ async fn up_dry_run_starts_nothing() {
     assert!(up.output(&["stop-all"]).await.starts_with("stop-all is on"));
     up.output(&["stop-all", "off"]).await;
     up.output(&["stop", &run]).await;
-    up.until_runs_say("stopped").await;
+    up.until_runs_contain("stopped").await;
     let again = up.output(&["retry", &key, "--dry-run"]).await;
     assert_eq!(again, "would start implement on jira:ENG-1 again\n");
     let purged = up.output(&["purge", &key, "--dry-run"]).await;
@@ -402,7 +402,7 @@ async fn up_reports_cleanup_after_kill() {
 #[tokio::test(flavor = "multi_thread")]
 async fn up_serves_console_unless_disabled() {
     let mut up = Up::start(Stage::start("").await).await;
-    up.program.says("console at ").await;
+    up.program.until_output_contains("console at ").await;
     let out = up.program.out();
     let (_, rest) = out.split_once("console at ").unwrap();
     let console = rest.split(',').next().unwrap().to_owned();
@@ -443,7 +443,7 @@ async fn up_serves_console_unless_disabled() {
         environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
     let mut program = Program::start("journeyman", &["up"], &environment, stage.path());
-    program.says("ready: ").await;
+    program.until_output_contains("ready: ").await;
     program.signal(Signal::TERM);
     let ran = program.ended().await;
     assert!(ran.code == Some(0) && !ran.out.contains("console"), "{ran:?}");

@@ -14,10 +14,10 @@ async fn watch_finds_and_works_requested_tickets() {
     let environment = stage.environment();
     let arguments = ["watch", "--config", "configs/shop.yaml", "--interval", "1"];
     let mut watch = Program::start("journeyman", &arguments, &environment, stage.path());
-    watch.says("watching acme/shop every 1 s").await;
+    watch.until_output_contains("watching acme/shop every 1 s").await;
     let key = stage.file_ticket();
     stage.jira.move_issue(&key, "Ready for Agent", "ada").unwrap();
-    watch.says("run finished: completed").await;
+    watch.until_output_contains("run finished: completed").await;
     let runs = stage.run(&["runs"], &[]).await;
     assert!(runs.out.contains("implement      finished completed"), "{runs:?}");
     watch.signal(Signal::INT);
@@ -181,7 +181,7 @@ async fn serve_listens_with_rules_of_folder() {
     let arguments = ["serve", "--port", &port, "--config-dir", "configs"];
     let mut serve = Program::start("journeyman", &arguments, &environment, stage.path());
     serve
-        .says(&format!("ready: http://127.0.0.2:{port}/webhooks/jira"))
+        .until_output_contains(&format!("ready: http://127.0.0.2:{port}/webhooks/jira"))
         .await;
     let listed = stage.run(&["list-tickets"], &[]).await;
     assert_eq!(

@@ -88,7 +88,7 @@ async fn transferred_issue_ends_waiting_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transferred_issue_starts_anew_elsewhere() {
+async fn transferred_issue_starts_again_elsewhere() {
     let other = format!("repo:\n  owner: acme\n  name: other\n{RULES}");
     let (world, number, ticket) = start_with_issue(Options {
         rules: RULES.to_owned(),

@@ -106,7 +106,7 @@ impl MatrixStage {
         }
         let open = self.pull_requests().into_iter().find(|pull| pull.open);
         if let Some(pull) = open {
-            self.look_at(pull, &said)?;
+            self.handle_pull_request(pull, &said)?;
         }
         let is_done = self.jira.status(&self.key).as_deref() == Some("Done");
         Ok(is_done && said.contains("merged") && self.has_heard_everybody())
@@ -117,7 +117,7 @@ impl MatrixStage {
     }
 
     /// Reports CI on a draft, reviews it, and merges it when it is ready.
-    fn look_at(&mut self, pull: StandInPullRequest, said: &str) -> anyhow::Result<()> {
+    fn handle_pull_request(&mut self, pull: StandInPullRequest, said: &str) -> anyhow::Result<()> {
         let is_checked = self.people.checked.as_deref() == Some(&pull.head_sha);
         if pull.draft && !is_checked && self.is_head_stated(said) {
             if self.story == MatrixStory::Detours && !std::mem::replace(&mut self.people.commented, true) {

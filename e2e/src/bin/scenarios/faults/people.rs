@@ -52,7 +52,7 @@ impl FaultTicket {
     }
 
     /// Acts as CI and users. If the ticket has made a step, it returns the strikes since the previous one.
-    pub(crate) fn look(
+    pub(crate) fn act(
         &mut self,
         vendors: &StandInVendors,
         pulls: &BTreeMap<String, StandInPullRequest>,

@@ -98,10 +98,10 @@ async fn run_play(
             let ticket = FaultTicket::ask(&play.stage.world, play.tickets.len() + 1, arrival.course)?;
             play.tickets.push(ticket);
         }
-        play.look()?;
+        play.check_tickets()?;
         let now = Instant::now();
         if now >= next_line {
-            play.summary.tell(start, play.tickets);
+            play.summary.print_progress(start, play.tickets);
             next_line = now + LINE_EVERY;
         }
         let is_over = strikes.peek().is_none() && arrivals.peek().is_none() && play.under_way() == 0;
@@ -141,7 +141,7 @@ impl FaultPlay<'_> {
         Ok(())
     }
 
-    fn look(&mut self) -> anyhow::Result<()> {
+    fn check_tickets(&mut self) -> anyhow::Result<()> {
         let world = &self.stage.world;
         let pulls = world.github.pull_requests(fixture::REPOSITORY).into_iter();
         let pulls: BTreeMap<_, _> = pulls.map(|pull| (pull.head.clone(), pull)).collect();
@@ -151,7 +151,7 @@ impl FaultPlay<'_> {
             .iter_mut()
             .filter(|ticket| ticket.note.done.is_none())
         {
-            if let Some(strikes) = ticket.look(world, &pulls, &calls)? {
+            if let Some(strikes) = ticket.act(world, &pulls, &calls)? {
                 self.last_step = Instant::now();
                 let recovered = strikes.into_iter().map(|struck| struck.elapsed());
                 self.summary.recoveries.extend(recovered);

@@ -25,7 +25,7 @@ pub(crate) struct PlaySummary {
 
 impl PlaySummary {
     /// Prints a progress line.
-    pub(crate) fn tell(&self, start: Instant, tickets: &[FaultTicket]) {
+    pub(crate) fn print_progress(&self, start: Instant, tickets: &[FaultTicket]) {
         let done = tickets.iter().filter(|ticket| ticket.note.done.is_some()).count();
         print_line(&format!(
             "{:>5} s: {} strikes, {} tickets asked for, {done} done",
@@ -90,7 +90,7 @@ impl PlaySummary {
             .collect();
         shown.dedup();
         for ticket in shown.into_iter().take(SHOWN) {
-            if let Err(error) = tell_all(stage, ticket).await {
+            if let Err(error) = print_journals(stage, ticket).await {
                 print_line(&format!("{ticket}: its journals cannot be read: {error:#}"));
             }
         }
@@ -118,7 +118,7 @@ fn format_counts(counts: &BTreeMap<String, usize>) -> String {
 }
 
 /// Prints a ticket's journals entry by entry.
-async fn tell_all(stage: &FaultStage, key: &str) -> anyhow::Result<()> {
+async fn print_journals(stage: &FaultStage, key: &str) -> anyhow::Result<()> {
     let queue = stage.world.queue().await?;
     let rows = queue.table::<TicketRow>(KeyValueBucket::Tickets);
     let Some((row, _)) = rows.get(&format!("jira:{key}")).await? else {

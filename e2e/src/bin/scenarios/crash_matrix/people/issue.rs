@@ -79,7 +79,7 @@ impl MatrixStage {
         self.approve(number, &said)?;
         let open = self.pull_requests().into_iter().find(|pull| pull.open);
         if let Some(pull) = open {
-            self.look_at_work(&pull, &said)?;
+            self.handle_issue_work(&pull, &said)?;
         }
         Ok(!issue.open && said.contains("merged"))
     }
@@ -115,7 +115,7 @@ impl MatrixStage {
     }
 
     /// Reports one CI failure of the runner, then pushes a change without checks as a user, and merges.
-    fn look_at_work(&mut self, pull: &StandInPullRequest, said: &str) -> anyhow::Result<()> {
+    fn handle_issue_work(&mut self, pull: &StandInPullRequest, said: &str) -> anyhow::Result<()> {
         // GitHub has the pull request before the issue states it. A result of CI in between would change the
         // order of the comments.
         let people = &mut self.people.of_issue;
