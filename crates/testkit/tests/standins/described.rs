@@ -42,7 +42,7 @@ impl Description {
             Some(Value::Array(_)) if found.as_array().is_some_and(Vec::is_empty) => {
                 lacking.push("an empty list shows nothing".to_owned());
             }
-            Some(wanted) => self.look(wanted, found, "it", &mut lacking),
+            Some(wanted) => self.check_value(wanted, found, "it", &mut lacking),
         }
         self.lacking
             .extend(lacking.into_iter().map(|lack| format!("{name}: {lack}")));
@@ -57,16 +57,16 @@ impl Description {
         assert!(unseen.is_empty(), "never seen: {unseen:?}");
     }
 
-    fn look(&self, wanted: &Value, found: &Value, place: &str, lacking: &mut Vec<String>) {
+    fn check_value(&self, wanted: &Value, found: &Value, place: &str, lacking: &mut Vec<String>) {
         match (wanted, found) {
-            (Value::String(kind), found) => self.look_at_kind(kind, found, place, lacking),
+            (Value::String(kind), found) => self.check_kind(kind, found, place, lacking),
             (Value::Array(items), Value::Array(found)) => {
                 for (index, found) in found.iter().enumerate() {
-                    self.look(&items[0], found, &format!("{place}[{index}]"), lacking);
+                    self.check_value(&items[0], found, &format!("{place}[{index}]"), lacking);
                 }
             }
             (Value::Object(properties), Value::Object(found)) => {
-                self.look_at_properties(properties, found, place, lacking);
+                self.check_properties(properties, found, place, lacking);
             }
             (wanted, found) => lacking.push(describe_mismatch(place, found, wanted)),
         }
@@ -74,19 +74,19 @@ impl Description {
 
     /// Checks a value's kind: a JSON type, the name of an object kind, or several of them. The suffix `?`
     /// permits null.
-    fn look_at_kind(&self, kind: &str, found: &Value, place: &str, lacking: &mut Vec<String>) {
+    fn check_kind(&self, kind: &str, found: &Value, place: &str, lacking: &mut Vec<String>) {
         let wanted = kind.trim_end_matches('?');
         if kind.ends_with('?') && found.is_null() {
             return;
         }
         match self.kinds.get(wanted) {
-            Some(properties) if found.is_object() => self.look(properties, found, place, lacking),
+            Some(properties) if found.is_object() => self.check_value(properties, found, place, lacking),
             None if wanted.split('|').any(|one| is_of_type(one, found)) => {}
             _ => lacking.push(describe_mismatch(place, found, &kind.into())),
         }
     }
 
-    fn look_at_properties(
+    fn check_properties(
         &self,
         wanted: &Map<String, Value>,
         found: &Map<String, Value>,
@@ -97,8 +97,8 @@ impl Description {
         for (name, wanted) in wanted {
             let inside = format!("{place}.{name}");
             match found.get(name) {
-                _ if name == "..." => self.look(wanted, &whole, place, lacking),
-                Some(found) => self.look(wanted, found, &inside, lacking),
+                _ if name == "..." => self.check_value(wanted, &whole, place, lacking),
+                Some(found) => self.check_value(wanted, found, &inside, lacking),
                 None => lacking.push(format!("{inside} is missing, expected {wanted}")),
             }
         }
