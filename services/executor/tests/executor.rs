@@ -714,7 +714,7 @@ async fn reopening_workspace_takes_no_slot() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_cannot_be_cloned_says_why() {
+async fn failed_clone_names_its_reason() {
     let world = World::start(1).await;
     let fence = RunFence::new(1, 5, 1);
     let missing = "0123456789012345678901234567890123456789".to_owned();

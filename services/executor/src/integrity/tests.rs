@@ -194,7 +194,7 @@ fn removed_test_of_removed_feature_is_flag() {
 }
 
 #[test]
-fn a_kept_test_must_not_say_less() {
+fn kept_test_must_not_assert_less() {
     assert_findings(&[
         (
             "tests/test_a.py",

@@ -781,7 +781,7 @@ mod tests {
 
         /// Property: a patch that git writes turns one text into the other.
         #[test]
-        fn patches_by_git_give_what_git_says(
+        fn patches_of_git_give_its_result(
             before in "(a\n|b\n|    c\n|\td\n|\n){0,12}(e)?",
             after in "(a\n|b\n|    c\n|\td\n|\n){1,12}(e)?",
             context in 0_usize..4,

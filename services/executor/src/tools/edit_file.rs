@@ -448,7 +448,7 @@ mod tests {
     }
 
     #[test]
-    fn malformed_blocks_say_what_is_missing() {
+    fn malformed_blocks_name_missing_part() {
         let world = World::new();
         assert!(
             call_edit_file(&world, "return 1")

@@ -1381,7 +1381,7 @@ fn read_repair_end(verdict: EventVerdict) -> Option<RepairEnd> {
 }
 
 #[test]
-fn repairs_end_where_the_rules_say() {
+fn repairs_end_at_limit_of_rules() {
     let under = |ci: &str| {
         read_repair_end(repaired_under(
             ci,

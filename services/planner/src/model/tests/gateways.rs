@@ -365,7 +365,7 @@ fn ambiguous_chat_calls_are_garbage() {
 }
 
 #[test]
-fn chat_reply_ends_as_its_content_says() {
+fn chat_reply_ends_by_its_content() {
     let text = [json!({ "content": "Hm." })];
     for reason in ["stop", "", "cancel", "UNKNOWN", "end_turn", "eos", "tool_call"] {
         let reply = read_wire("openai", &chat_stream(&text, &json!(reason), DONE)).unwrap();
@@ -420,7 +420,7 @@ fn unstreamed_chat_reply_is_read() {
 }
 
 #[test]
-fn unstreamed_reply_ends_as_its_content_says() {
+fn unstreamed_reply_ends_by_its_content() {
     let chat = |message: Value, reason: Option<Value>| {
         let mut choice = json!({ "index": 0, "message": message });
         if let Some(reason) = reason {

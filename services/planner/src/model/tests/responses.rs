@@ -204,7 +204,7 @@ fn response_calls_are_separated_for_every_server() {
 }
 
 #[test]
-fn response_ends_as_its_status_says() {
+fn response_ends_by_its_status() {
     let ended = |status: &str, reason: Value, output: &[Value]| {
         let kind = format!("response.{status}");
         let details = json!({ "reason": reason });

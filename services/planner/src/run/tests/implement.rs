@@ -102,7 +102,7 @@ fn corrected_change_replaces_refused_commit() {
 }
 
 #[test]
-fn refused_description_is_asked_for_anew() {
+fn refused_description_is_requested_again() {
     let mut calls = build_edit_calls();
     calls.push(build_finish_call());
     let mut play = Play::with([build_tool_reply(&calls), build_tool_reply(&[build_finish_call()])]);
