@@ -163,7 +163,7 @@ mod tests {
     use crate::{record::tests::build_run_record, summary::*};
 
     #[test]
-    fn a_table_tells_every_figure() {
+    fn table_contains_every_figure() {
         let mut lost = build_run_record("b", 1, false);
         lost.leak = Some("x".to_owned());
         let records = [build_run_record("a", 1, true), lost];

@@ -406,7 +406,7 @@ mod tests {
     }
 
     #[test]
-    fn the_signer_tells_its_public_key() {
+    fn signer_returns_its_public_key() {
         let pair = generate_key_pair();
         let signer = GrantSigner::new(&pair.id, &pair.private_key).unwrap();
         assert_eq!(signer.public_key(), (pair.id, pair.public_key));

@@ -436,7 +436,7 @@ async fn the_issue_moves_through_its_workflow() {
 }
 
 #[tokio::test]
-async fn a_transition_tells_what_it_asks_for() {
+async fn transition_names_required_fields() {
     let named = |name: &str, to: &str, asks_for: &[&str]| JiraTransition {
         name: name.to_owned(),
         to: to.to_owned(),
