@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_settings_say_stays() {
+    fn given_settings_stay() {
         let model = ConfiguredModel {
             dialect: Some("openai".to_owned()),
             name: Some("mine".to_owned()),

@@ -287,7 +287,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_commits_say_how_commits_are_written() {
+    fn style_follows_most_commits() {
         let typed = "fix(cart): count\nfeat!: more\nchore: less\ndocs: words\nWhatever\n";
         assert!(is_conventional(typed));
         assert!(!is_conventional("Count\nMore: of it\nLess\nfix: one\nWords\n"));
