@@ -35,7 +35,7 @@ impl Stage {
         // `setup` and `doctor` send this prompt.
         vendors
             .model
-            .set_script("Reply with the one word", vec![ScriptStep::say("ok")]);
+            .set_script("Reply with the one word", vec![ScriptStep::reply("ok")]);
         let folder = tempfile::tempdir().unwrap();
         std::fs::create_dir(folder.path().join("configs")).unwrap();
         let text = format!("repo: {{owner: acme, name: shop}}\njira: {{project_key: ENG}}\n{rules}");

@@ -113,7 +113,7 @@ async fn duplicate_ticket_is_declined_with_its_key() {
         let reason = "Both want the total to count every piece.";
         let fields =
             json!({"decision": "decline", "decline_kind": "duplicate", "repeats": repeats, "reason": reason});
-        ScriptStep::say(surrounding_replies::render_intake(&fields))
+        ScriptStep::reply(surrounding_replies::render_intake(&fields))
     };
     // A key that the prompt does not contain is not a valid citation.
     let script = vec![
@@ -164,7 +164,7 @@ async fn merged_work_is_not_repeated() {
     world.model.set_script_of(
         surrounding_replies::INTAKE,
         "",
-        vec![ScriptStep::say(surrounding_replies::render_intake(&fields)).expecting("merged")],
+        vec![ScriptStep::reply(surrounding_replies::render_intake(&fields)).expecting("merged")],
     );
     world.ask_for_work(&key).unwrap();
     let ended = end_of(&world, &key, 0).await;

@@ -167,9 +167,9 @@ fn by_default(deaths: u32) -> Duration {
 async fn crashing_tool_call_ends_as_error() {
     let script = vec![
         ScriptStep::call("run_command", json!({ "command": "true" })),
-        ScriptStep::say("It cannot be run here.").expecting("stopped twice while this call ran"),
-        ScriptStep::say("It cannot be run here."),
-        ScriptStep::say("It cannot be run here."),
+        ScriptStep::reply("It cannot be run here.").expecting("stopped twice while this call ran"),
+        ScriptStep::reply("It cannot be run here."),
+        ScriptStep::reply("It cannot be run here."),
     ];
     let stage = Stage::start(script).await;
     let is_over = |row: &TicketRow| {
@@ -197,7 +197,7 @@ async fn crashing_tool_call_ends_as_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn crashing_ticket_is_quarantined_within_minute() {
-    let stage = Stage::start(vec![ScriptStep::say("Never heard.")]).await;
+    let stage = Stage::start(vec![ScriptStep::reply("Never heard.")]).await;
     let deaths = stage
         .started_again_until("planner.model.call/before#1", |row| row.quarantined.is_some())
         .await;
@@ -211,9 +211,9 @@ async fn crashing_ticket_is_quarantined_within_minute() {
 #[tokio::test(flavor = "multi_thread")]
 async fn report_is_refused_after_five_crashes() {
     let script = vec![
-        ScriptStep::say("It cannot be run here."),
-        ScriptStep::say("It cannot be run here."),
-        ScriptStep::say("It cannot be run here."),
+        ScriptStep::reply("It cannot be run here."),
+        ScriptStep::reply("It cannot be run here."),
+        ScriptStep::reply("It cannot be run here."),
     ];
     let stage = Stage::start(script).await;
     let count_comments = |text: &str| {

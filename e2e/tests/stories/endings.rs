@@ -26,7 +26,7 @@ async fn play_script(script: Vec<ScriptStep>) -> (TestWorld, String, StopReason)
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ending_without_change_is_commented() {
-    let said = || ScriptStep::say("The ticket is already solved on main.");
+    let said = || ScriptStep::reply("The ticket is already solved on main.");
     let script = vec![said(), said().expecting("not handed over yet"), said()];
     let (world, key, reason) = play_script(script).await;
     assert!(matches!(reason, StopReason::NoChange { .. }), "{reason:?}");
@@ -39,7 +39,7 @@ async fn ending_without_change_is_commented() {
 async fn change_without_handover_stays_as_draft() {
     let mut script = fixture::build_shop_script();
     script.pop();
-    let said = || ScriptStep::say("The count is used now.");
+    let said = || ScriptStep::reply("The count is used now.");
     script.extend([
         said(),
         said().expecting("not handed over yet"),
@@ -197,9 +197,9 @@ async fn protected_path_refusal_reaches_model() {
     let script = vec![
         ScriptStep::call("write_file", workflow),
         fixture::build_finish_step("ci", "Change the workflow"),
-        ScriptStep::say("I may not change workflows.").expecting(".github/workflows"),
-        ScriptStep::say("I may not change workflows."),
-        ScriptStep::say("I may not change workflows."),
+        ScriptStep::reply("I may not change workflows.").expecting(".github/workflows"),
+        ScriptStep::reply("I may not change workflows."),
+        ScriptStep::reply("I may not change workflows."),
     ];
     let (world, _, reason) = play_script(script).await;
     assert!(!matches!(reason, StopReason::Completed), "{reason:?}");

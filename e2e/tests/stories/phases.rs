@@ -8,7 +8,7 @@ use testkit::{ScriptStep, fixture, model::surrounding_replies};
 use crate::{comment_with, complete_ticket, end_of, only_pull_request, start_default_world};
 
 fn build_intake_script(fields: &Value) -> Vec<ScriptStep> {
-    vec![ScriptStep::say(surrounding_replies::render_intake(fields))]
+    vec![ScriptStep::reply(surrounding_replies::render_intake(fields))]
 }
 
 #[tokio::test(flavor = "multi_thread")]

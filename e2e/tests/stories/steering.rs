@@ -220,7 +220,7 @@ async fn a_rejected_change_is_never_pushed() {
 async fn a_stop_ends_a_command_that_runs() {
     let script = vec![
         ScriptStep::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})),
-        ScriptStep::say("never"),
+        ScriptStep::reply("never"),
     ];
     let world = TestWorld::start(Options {
         script: Some(script),

@@ -401,7 +401,7 @@ async fn unkept_workspace_is_reported_without_repeats() {
         let steps = vec![
             ScriptStep::call("edit_file", json!({ "path": "a" })),
             ScriptStep::call("read_file", json!({ "path": "a" })).expecting("could not be saved"),
-            ScriptStep::say("Too large."),
+            ScriptStep::reply("Too large."),
         ];
         let world = World::start(steps).await;
         world.executor.keep_nothing(why);

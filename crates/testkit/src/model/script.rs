@@ -28,7 +28,7 @@ pub struct ScriptStep {
 impl ScriptStep {
     /// Creates a step with a text and no calls.
     #[must_use]
-    pub fn say(text: impl Into<String>) -> Self {
+    pub fn reply(text: impl Into<String>) -> Self {
         Self {
             expect: None,
             text: text.into(),
@@ -41,7 +41,7 @@ impl ScriptStep {
     /// Creates a step with one tool call.
     #[must_use]
     pub fn call(name: impl Into<String>, input: Value) -> Self {
-        Self::say("").and_call(name, input)
+        Self::reply("").and_call(name, input)
     }
 
     /// Adds a tool call to the step.
@@ -244,7 +244,7 @@ pub(super) const SUMMARY_ASKED: &str = "Reply with a summary of it for yourself"
 
 /// Returns a summary that fits any conversation.
 pub(super) fn build_summary_step() -> ScriptStep {
-    ScriptStep::say("## Findings\nnone\n## Done\nnone\n## Decisions\nnone\n## Open\nnone\n## Next\nGo on.")
+    ScriptStep::reply("## Findings\nnone\n## Done\nnone\n## Decisions\nnone\n## Open\nnone\n## Next\nGo on.")
 }
 
 /// Returns the number of turns that a summary in the first message replaces.

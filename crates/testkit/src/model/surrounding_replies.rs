@@ -22,7 +22,7 @@ pub fn build_surrounding_scripts() -> Vec<(&'static str, Vec<ScriptStep>)> {
         "steps": [{"what": "Change it.", "files": []}]
     });
     vec![
-        (INTAKE, vec![ScriptStep::say(render_intake(&json!({})))]),
+        (INTAKE, vec![ScriptStep::reply(render_intake(&json!({})))]),
         (PLAN, vec![ScriptStep::call("submit_plan", plan)]),
         (
             REVIEW,

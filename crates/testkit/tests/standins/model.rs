@@ -13,7 +13,7 @@ fn build_reading_script() -> Vec<ScriptStep> {
             json!({"path": "a/rather/long/path.py", "umlaut": "äöü"}),
         )
         .expecting("fix"),
-        ScriptStep::say("done").expecting("content of the file"),
+        ScriptStep::reply("done").expecting("content of the file"),
     ]
 }
 
@@ -223,11 +223,11 @@ async fn caller_receives_keys_faults_cuts_garbage() {
 
 #[tokio::test]
 async fn conversation_gets_script_of_its_marker() {
-    let model = ScriptedModel::start(vec![ScriptStep::say("default")])
+    let model = ScriptedModel::start(vec![ScriptStep::reply("default")])
         .await
         .unwrap();
-    model.set_script("ENG-1", vec![ScriptStep::say("one")]);
-    model.set_script("ENG-12", vec![ScriptStep::say("twelve")]);
+    model.set_script("ENG-1", vec![ScriptStep::reply("one")]);
+    model.set_script("ENG-12", vec![ScriptStep::reply("twelve")]);
     for (opening, wanted) in [
         ("ticket ENG-12", "twelve"),
         ("ticket ENG-1", "one"),
@@ -274,7 +274,7 @@ async fn oauth_token_requires_beta_without_key() {
 #[tokio::test]
 async fn changed_or_foreign_thinking_is_refused() {
     let thinking = ScriptStep::call("read_file", json!({"path": "a"})).thinking("Where?");
-    let model = ScriptedModel::start(vec![thinking, ScriptStep::say("done")])
+    let model = ScriptedModel::start(vec![thinking, ScriptStep::reply("done")])
         .await
         .unwrap();
     let opening = json!({"role": "user", "content": "please fix it"});

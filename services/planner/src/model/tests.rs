@@ -124,8 +124,8 @@ async fn tool_conversation_works_in_each_dialect() {
     for dialect in DIALECTS {
         let script = vec![
             build_read_step().and_call("read_file", json!({ "path": "b" })),
-            ScriptStep::say("Done.").expecting("total = 1"),
-            ScriptStep::say("Bye.").expecting("Once more."),
+            ScriptStep::reply("Done.").expecting("total = 1"),
+            ScriptStep::reply("Bye.").expecting("Once more."),
         ];
         let model = start_model(script).await;
         let mut transcript = build_opening_transcript();
@@ -168,7 +168,7 @@ async fn tool_conversation_works_in_each_dialect() {
 async fn an_overloaded_provider_is_asked_again() {
     for dialect in DIALECTS {
         for status in [429, 500, 529] {
-            let model = start_model(vec![ScriptStep::say("Hello.")]).await;
+            let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
             model.fail_next(ServiceFault::new("/v1/", 1, status));
             assert_eq!(
                 ask_model(&model, dialect, &build_opening_transcript())
@@ -200,7 +200,7 @@ async fn a_cut_stream_is_asked_again() {
 #[tokio::test]
 async fn refused_request_fails_at_once_by_class() {
     for dialect in DIALECTS {
-        let model = start_model(vec![ScriptStep::say("Hello.")]).await;
+        let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
         model.fail_next(ServiceFault::new("/v1/", 1, 400));
         let ModelError { words, .. } = ask_model(&model, dialect, &build_opening_transcript())
             .await
@@ -216,7 +216,7 @@ async fn refused_request_fails_at_once_by_class() {
 #[tokio::test]
 async fn garbage_fails_after_two_tries() {
     for dialect in DIALECTS {
-        let model = start_model(vec![ScriptStep::say("Hello.")]).await;
+        let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
         model.garble_next(1);
         assert_eq!(
             ask_model(&model, dialect, &build_opening_transcript())

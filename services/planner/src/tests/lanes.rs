@@ -84,9 +84,9 @@ async fn stop_ends_change_but_not_maintenance() {
 async fn comment_during_work_reaches_next_turn() {
     let script = vec![
         ScriptStep::call("read_file", json!({ "path": "a" })),
-        ScriptStep::say("There is nothing to do.").expecting("Mind the tax."),
-        ScriptStep::say("There is nothing to do."),
-        ScriptStep::say("There is nothing to do."),
+        ScriptStep::reply("There is nothing to do.").expecting("Mind the tax."),
+        ScriptStep::reply("There is nothing to do."),
+        ScriptStep::reply("There is nothing to do."),
     ];
     let world = World::start(script).await;
     world.model.set_latency(Duration::from_secs(4));

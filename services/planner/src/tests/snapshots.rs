@@ -18,7 +18,7 @@ fn build_edit_script(count: usize) -> Vec<ScriptStep> {
     let edit = |number| ScriptStep::call("edit_file", json!({ "path": format!("{number}") }));
     (0..count)
         .map(edit)
-        .chain([ScriptStep::say("Too large.")])
+        .chain([ScriptStep::reply("Too large.")])
         .collect()
 }
 
@@ -66,7 +66,7 @@ async fn oversized_snapshot_is_reported_and_removed() {
         ScriptStep::call("edit_file", json!({ "path": "a" })),
         ScriptStep::call("read_file", json!({ "path": "a" }))
             .expecting("snapshots of one run take at most 1 MiB"),
-        ScriptStep::say("Too large."),
+        ScriptStep::reply("Too large."),
     ];
     let mut world = World::start(steps).await;
     world.snapshots.run_mib = 1;

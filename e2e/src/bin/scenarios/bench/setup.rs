@@ -49,7 +49,7 @@ impl SetupFolder {
         github.create_repository(fixture::REPOSITORY, &fixture::list_shop_files())?;
         let model = ScriptedModel::start(fixture::build_shop_script()).await?;
         // `setup model` tests the key with this prompt.
-        model.set_script("Reply with the one word", vec![ScriptStep::say("ok")]);
+        model.set_script("Reply with the one word", vec![ScriptStep::reply("ok")]);
         let home = Self {
             github,
             jira: FakeJira::start(JiraOptions::default()).await?,

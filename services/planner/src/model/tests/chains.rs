@@ -8,8 +8,8 @@ async fn start_model_pair() -> (ScriptedModel, ScriptedModel, ModelSettings) {
     let start = |word: &str| {
         ScriptedModel::start(vec![
             build_read_step(),
-            ScriptStep::say(word),
-            ScriptStep::say(word),
+            ScriptStep::reply(word),
+            ScriptStep::reply(word),
         ])
     };
     let (first, second) = (start("First.").await.unwrap(), start("Second.").await.unwrap());
@@ -44,8 +44,8 @@ async fn conversation_continues_at_fallback_and_returns() {
         "ENG-12",
         vec![
             build_read_step().thinking("Hm."),
-            ScriptStep::say("Unused."),
-            ScriptStep::say("First."),
+            ScriptStep::reply("Unused."),
+            ScriptStep::reply("First."),
         ],
     );
     let models = ModelClients::new(&settings).unwrap();

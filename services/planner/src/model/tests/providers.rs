@@ -60,7 +60,7 @@ async fn every_credential_kind_holds_tool_conversation() {
     for place in 0..ways_in("").len() {
         let script = vec![
             build_read_step().and_call("read_file", json!({ "path": "b" })),
-            ScriptStep::say("Done.").expecting("total = 1"),
+            ScriptStep::reply("Done.").expecting("total = 1"),
         ];
         let model = start_model(script).await;
         let (dialect, settings) = ways_in(&model.url()).remove(place);
@@ -80,7 +80,7 @@ async fn every_credential_kind_holds_tool_conversation() {
 
 #[tokio::test]
 async fn refused_credentials_are_named_never_shown() {
-    let model = start_model(vec![ScriptStep::say("Hello.")]).await;
+    let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
     for (_, mut settings) in ways_in(&model.url()) {
         let wrong = || Some("wrong-secret".into());
         settings.api_key = settings.api_key.and(wrong());
@@ -102,7 +102,7 @@ async fn thinking_comes_back_with_its_signature() {
     for place in [0, 4] {
         let script = vec![
             build_read_step().thinking("Where is the cart? »Here«."),
-            ScriptStep::say("Done."),
+            ScriptStep::reply("Done."),
         ];
         let model = start_model(script).await;
         let (_, settings) = ways_in(&model.url()).remove(place);
@@ -126,7 +126,11 @@ async fn thinking_comes_back_with_its_signature() {
 
 #[tokio::test]
 async fn refused_thinking_is_omitted_on_retry() {
-    let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")]).await;
+    let model = start_model(vec![
+        build_read_step().thinking("Hm."),
+        ScriptStep::reply("Done."),
+    ])
+    .await;
     let settings = build_model_settings("anthropic", &model.url());
     let mut transcript = build_opening_transcript();
     let mut reply = ask_with_settings(&settings, &transcript).await.unwrap();
@@ -146,7 +150,7 @@ async fn refused_thinking_is_omitted_on_retry() {
 async fn refused_images_and_thinking_are_both_omitted() {
     // Before the thinking of the first reply, and after it.
     for place in [1, 3] {
-        let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")]).await;
+        let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::reply("Done.")]).await;
         let mut settings = build_model_settings("anthropic", &model.url());
         settings.images = Some(true);
         let mut transcript = build_opening_transcript();
@@ -170,7 +174,7 @@ async fn refused_images_and_thinking_are_both_omitted() {
 #[tokio::test]
 async fn lasting_refusal_of_images_ends_call() {
     let refusal = r#"{"error":{"type":"invalid_request_error","message":"Images are not supported."}}"#;
-    let model = start_model(vec![ScriptStep::say("Hello.")]).await;
+    let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
     let mut settings = build_model_settings("anthropic", &model.url());
     settings.images = Some(true);
     let mut transcript = build_opening_transcript();
@@ -183,7 +187,7 @@ async fn lasting_refusal_of_images_ends_call() {
 
 #[tokio::test]
 async fn later_turns_and_tickets_read_cache() {
-    let script = || vec![build_read_step(), build_read_step(), ScriptStep::say("Done.")];
+    let script = || vec![build_read_step(), build_read_step(), ScriptStep::reply("Done.")];
     for dialect in DIALECTS {
         let model = start_model(script()).await;
         let mut settings = build_model_settings(dialect, &model.url());
@@ -227,7 +231,7 @@ async fn structured_reply_is_read_from_providers() {
         }),
     };
     for place in 0..ways_in("").len() {
-        let model = start_model(vec![ScriptStep::say(r#"{"ok":true}"#)]).await;
+        let model = start_model(vec![ScriptStep::reply(r#"{"ok":true}"#)]).await;
         let (_, settings) = ways_in(&model.url()).remove(place);
         let transcript = ModelTranscript {
             tools: Vec::new(),

@@ -385,7 +385,7 @@ async fn responses_reasoning_returns_to_stand_in() {
     let script = vec![
         build_read_step().thinking("Where is the cart?"),
         build_read_step().thinking("And the rest?"),
-        ScriptStep::say("Done."),
+        ScriptStep::reply("Done."),
     ];
     let model = start_model(script).await;
     let settings = build_model_settings(DIALECT, &model.url());
@@ -409,7 +409,11 @@ async fn responses_reasoning_returns_to_stand_in() {
 
 #[tokio::test]
 async fn refused_reasoning_is_omitted_on_retry() {
-    let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::say("Done.")]).await;
+    let model = start_model(vec![
+        build_read_step().thinking("Hm."),
+        ScriptStep::reply("Done."),
+    ])
+    .await;
     let settings = build_model_settings(DIALECT, &model.url());
     let mut reply = ask_with_settings(&settings, &build_opening_transcript())
         .await
