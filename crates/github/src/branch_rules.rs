@@ -7,11 +7,9 @@ use crate::{
     BranchPattern, Error, GitHubWriter,
     client::{GitHubClient, percent_encode},
     permissions::AccessKind,
+    transport::PAGE,
     wire::{WireBranch, WireBranchRule, WireProtectionRule, WireRuleset},
 };
-
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 
 // The part of classic branch protection that accounts without administration may read. REST has none of it.
 const PROTECTION: &str = "query($owner: String!, $name: String!, $branch: String!) { repository(owner: $owner, \

@@ -9,14 +9,13 @@ use crate::{
     is_action_workflow,
     model::{CHECK_NAME, OURS},
     permissions::AccessKind,
+    transport::PAGE,
     wire::{
         WireBranch, WireBranchRule, WireCheckRun, WireCheckRuns, WireCombinedStatus, WireCommitRuns,
         WireWorkflowRun,
     },
 };
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 const MAX_CHECK_PAGES: usize = 3;
 // Bytes that are read from the end of a log.
 const LOG_BYTES: usize = 512 * 1024;
@@ -148,7 +147,7 @@ impl CheckReader {
         repository: &RepositoryName,
         head: &CommitId,
     ) -> Result<Vec<CommitRun>, Error> {
-        let path = format!("/actions/runs?head_sha={head}&per_page=100");
+        let path = format!("/actions/runs?head_sha={head}&per_page={PAGE}");
         let client = self.clients.of(repository)?;
         let found = client
             .get_again::<WireCommitRuns>(repository, AccessKind::Look, &path)
@@ -215,7 +214,7 @@ impl CheckWriter {
         head: &CommitId,
     ) -> Result<Option<u64>, Error> {
         let client = self.clients.of(repository)?;
-        let path = format!("/commits/{head}/check-runs?check_name={CHECK_NAME}&per_page=100");
+        let path = format!("/commits/{head}/check-runs?check_name={CHECK_NAME}&per_page={PAGE}");
         let found: WireCheckRuns = client.get(repository, AccessKind::Checks, &path).await?;
         Ok(found
             .check_runs

@@ -8,11 +8,10 @@ use crate::{
     client::{GitHubClients, GitHubMethod},
     discussions::react_in_discussion,
     permissions::AccessKind,
+    transport::PAGE,
     wire::WireGitHubComment,
 };
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 const MAX_PAGES: usize = 5;
 const MAX_COMMENT_PAGES: usize = 20;
 /// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.

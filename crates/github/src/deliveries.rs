@@ -3,10 +3,8 @@
 use domain::{InstanceName, Timestamp};
 use serde::Deserialize;
 
-use crate::{Error, HookDelivery, client::GitHubClients, error::truncate_text};
+use crate::{Error, HookDelivery, client::GitHubClients, error::truncate_text, transport::PAGE};
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 const MAX_DELIVERY_PAGES: usize = 10;
 
 #[derive(Deserialize)]

@@ -8,11 +8,9 @@ use crate::{
     ETag, Error, GitHubIssue, IssuePoll, ListedIssue,
     client::{GitHubClients, GitHubMethod, percent_encode},
     permissions::AccessKind,
+    transport::PAGE,
     wire::{WireIssueData, WireIssueStub},
 };
-
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 
 // One query replaces four REST calls; REST also does not report who edited the text. Each list holds
 // the latest 100: comments and events oldest first, edits newest first.

@@ -8,10 +8,8 @@ use crate::{
     Error, IssueWriter,
     client::{GitHubMethod, percent_encode},
     permissions::AccessKind,
+    transport::PAGE,
 };
-
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 
 /// Content of an issue to open.
 #[derive(Clone, Debug, PartialEq, Eq)]

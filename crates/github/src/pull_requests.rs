@@ -11,11 +11,10 @@ use crate::{
     client::{GitHubClients, GitHubMethod},
     permissions::AccessKind,
     progress_note::{add_progress_note, has_progress_note, remove_progress_note},
+    transport::PAGE,
     wire::{WireAuthoredCommit, WireCommit, WirePullRequest},
 };
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 const MAX_PULL_REQUEST_PAGES: usize = 5;
 // GitHub lists at most 250 commits of a pull request, thus three pages.
 pub(crate) const MAX_COMMIT_PAGES: usize = 3;

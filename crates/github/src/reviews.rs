@@ -7,14 +7,13 @@ use crate::{
     Error, GitHubCommentId, PullRequestRemark, PullRequestReview, ReviewLineComment, ReviewRequest,
     client::{GitHubClient, GitHubClients, GitHubMethod},
     permissions::AccessKind,
+    transport::PAGE,
     wire::{
         WireComparison, WireFile, WireGitHubComment, WireIssueEvent, WireLineComment, WirePage, WireRemark,
         WireReview, WireReviewThread,
     },
 };
 
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 const MAX_FILE_PAGES: usize = 3;
 // Every reply in a thread is a review of its own.
 pub(crate) const MAX_REVIEW_PAGES: usize = 10;

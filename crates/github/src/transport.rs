@@ -20,8 +20,8 @@ use crate::{
 const MAX_ANSWER_BYTES: usize = 64 * 1024 * 1024;
 // GitHub's documentation asks for at least one minute where neither header names a time.
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
+/// GitHub's maximum number of entries per page.
+pub(crate) const PAGE: usize = 100;
 // An App on more accounts is public, and an owner with more repositories is configured in parts.
 const MAX_PAGES: usize = 50;
 

@@ -27,7 +27,7 @@ use crate::{
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,
     settings::is_filled,
-    transport::{self, GitHubAnswer},
+    transport::{self, GitHubAnswer, PAGE},
     wire::{WirePullRequest, WireRepository},
 };
 
@@ -389,7 +389,7 @@ impl GitHubClient {
         let mut home = self.0.places.place(repository).await.name;
         let found: Vec<WirePullRequest> = loop {
             let head = percent_encode(&format!("{}:{branch}", home.owner()));
-            let path = format!("/pulls?head={head}&state=all&per_page=100");
+            let path = format!("/pulls?head={head}&state=all&per_page={PAGE}");
             let found = self.get(repository, access, &path).await?;
             let today = self.0.places.place(repository).await.name;
             if today.owner() == home.owner() {

@@ -12,11 +12,8 @@ use crate::{
     etag_cache::EtagCache,
     limits::ApiCaller,
     permissions::AccessKind,
-    transport::{self, GitHubAnswer},
+    transport::{self, GitHubAnswer, PAGE},
 };
-
-// GitHub's maximum number of entries per page.
-const PAGE: usize = 100;
 
 impl GitHubClient {
     /// Reads a path below the repository's address with the cache of `ETag`s. An unchanged answer comes from
