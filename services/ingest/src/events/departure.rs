@@ -24,18 +24,18 @@ pub(crate) struct TicketDepartureEvent {
 pub(super) fn from_webhook(
     hook: &WebhookPayload<'_>,
 ) -> Result<Option<TicketDepartureEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "issues", .. } = hook else {
-        return Ok(None);
-    };
-    let wire::IssueMovePayload {
+    let Some(wire::IssueMovePayload {
         action,
         issue,
         changes,
         repository,
         sender,
-    } = hook.read()?;
+    }) = hook.read_event("issues")?
+    else {
+        return Ok(None);
+    };
     let changes = changes.unwrap_or_default();
-    let (at, departure) = match action.as_str() {
+    let ((repository, issue), departure) = match action.as_str() {
         "deleted" => ((repository, issue), TicketDeparture::Deleted),
         "transferred" => {
             let to = changes.new_repository.zip(changes.new_issue);
@@ -52,7 +52,6 @@ pub(super) fn from_webhook(
         },
         _ => return Ok(None),
     };
-    let (repository, issue) = at;
     Ok(Some(TicketDepartureEvent {
         ticket: TicketKey::GitHub {
             repository: hook.repository(repository),

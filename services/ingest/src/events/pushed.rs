@@ -27,16 +27,16 @@ pub(crate) struct PushEvent {
 }
 
 pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<PushEvent>, UnreadablePayload> {
-    let WebhookPayload::GitHub { event: "push", .. } = hook else {
-        return Ok(None);
-    };
-    let wire::PushPayload {
+    let Some(wire::PushPayload {
         r#ref,
         after,
         deleted,
         repository,
         sender,
-    } = hook.read()?;
+    }) = hook.read_event("push")?
+    else {
+        return Ok(None);
+    };
     let branch = r#ref.strip_prefix("refs/heads/").filter(|_| !deleted);
     Ok(branch.map(|branch| PushEvent {
         repository: hook.repository(repository),
