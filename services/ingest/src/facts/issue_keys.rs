@@ -57,9 +57,10 @@ impl IssueKeys {
         let read_id = self.identities.of_id(seen.key.instance(), seen.id);
         // A move decides by its former key first. Every other event of a new issue needs both reads.
         let read_key = async {
-            match has_rules && seen.moved_from.is_none() {
-                true => self.identities.of_key(&seen.key).await,
-                false => Ok(None),
+            if has_rules && seen.moved_from.is_none() {
+                self.identities.of_key(&seen.key).await
+            } else {
+                Ok(None)
             }
         };
         let (known, of_key) = tokio::try_join!(read_id, read_key)?;
@@ -150,10 +151,8 @@ impl IssueKeys {
 
     async fn has_records(&self, ticket: &TicketKey) -> Result<bool, EventFailure> {
         let triggers = self.queue.triggers();
-        let (rows, key) = (
-            self.queue.table::<TicketRow>(KeyValueBucket::Tickets),
-            ticket.to_string(),
-        );
+        let rows = self.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+        let key = ticket.to_string();
         // A row outlives the triggers.
         let (last, row) = tokio::try_join!(triggers.last_sequence(ticket), rows.find(&key))?;
         Ok(last.is_some() || row.is_some())

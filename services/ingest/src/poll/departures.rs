@@ -194,11 +194,12 @@ mod tests {
 
     fn build_row(ticket: TicketKey, has_run: bool, has_pull_request: bool) -> TicketRow {
         let run = RunId::new(ticket, 5);
-        let status = match has_run {
-            true => RunStatus::Active,
-            false => RunStatus::Finished {
+        let status = if has_run {
+            RunStatus::Active
+        } else {
+            RunStatus::Finished {
                 reason: StopReason::Completed,
-            },
+            }
         };
         let pending = PendingRun::new(run.clone(), Job::Answer, Lane::Talk);
         let (repository, number) = build_place();

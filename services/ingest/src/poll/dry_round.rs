@@ -111,9 +111,10 @@ impl LogSentence {
             message,
             error,
         } = self;
-        match error.is_empty() {
-            true => format!("{about}{message}"),
-            false => format!("{about}{message}: {error}"),
+        if error.is_empty() {
+            format!("{about}{message}")
+        } else {
+            format!("{about}{message}: {error}")
         }
     }
 }

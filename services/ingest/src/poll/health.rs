@@ -98,9 +98,10 @@ impl HealthSchedule {
             wall: bootstrap::read_wall_clock(),
         };
         for due in self.list_due(open, listed, now) {
-            let allowance = match due.is_steady {
-                true => &mut self.steady_allowance,
-                false => &mut self.allowance,
+            let allowance = if due.is_steady {
+                &mut self.steady_allowance
+            } else {
+                &mut self.allowance
             };
             let at = Instant::now();
             if !allowance.spend(at) {
