@@ -235,10 +235,11 @@ impl<'a> ChangeNaming<'a> {
                     "" => String::new(),
                     scope => format!("({scope})"),
                 };
-                let kind = match is_type(named.kind) {
-                    // A commit's type may be more specific than a branch's type, e.g. `docs` or `test`.
-                    true => named.kind,
-                    false => self.known(named.kind),
+                // A commit's type may be more specific than a branch's type, e.g. `docs` or `test`.
+                let kind = if is_type(named.kind) {
+                    named.kind
+                } else {
+                    self.known(named.kind)
                 };
                 format!("{kind}{scope}: {title}")
             }
@@ -548,7 +549,7 @@ mod tests {
                 false,
                 "ENG-12: Count\n\nWhy.".to_owned(),
             ),
-            // The body leaves last, and the subject takes the form that is left.
+            // The body is dropped last, and the subject takes the form that is accepted.
             (EndsWith, "(ENG-12)", false, false, subject.to_owned()),
             (
                 Regex,
