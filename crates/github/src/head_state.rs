@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use domain::CommitId;
 
-/// What decides about the merge of an open pull request and may change without its update time.
+/// Facts that decide about the merge of an open pull request and may change without its update time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HeadState {
     /// Head commit.

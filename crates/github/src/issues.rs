@@ -63,8 +63,8 @@ impl IssueReader {
     /// Reads an issue with its history; of comments, edits and events the latest 100 each.
     ///
     /// # Errors
-    /// [`Error::Transferred`] and [`Error::Deleted`] when the issue is no longer there; [`Error::NotFound`] when no
-    /// issue has that number: it may be a pull request, or moved to a place that the account does not see.
+    /// [`Error::Transferred`] and [`Error::Deleted`] when the issue left its place; [`Error::NotFound`] when no issue has
+    /// that number: it may be a pull request, or moved to a place that the account does not see.
     pub async fn issue(&self, repository: &RepositoryName, number: u64) -> Result<GitHubIssue, Error> {
         let client = self.clients.of(repository)?;
         let read = client
@@ -86,8 +86,7 @@ impl IssueReader {
         })
     }
 
-    /// Returns the reason for which GraphQL has no issue of this number. Only REST tells a transfer and a deletion from a
-    /// number without an issue.
+    /// Returns the reason why GraphQL has no issue of this number. REST alone reports a transfer and a deletion.
     async fn explain_absence(&self, repository: &RepositoryName, number: u64, what: String) -> Error {
         match self.check_presence(repository, number, None).await {
             // Pull requests are among the issues of REST alone.

@@ -1,4 +1,4 @@
-//! What a broken connection means for a read and for a write.
+//! Errors of reads and writes over a broken connection.
 
 use std::{
     collections::BTreeMap,
