@@ -211,7 +211,7 @@ impl FactReader {
         }
     }
 
-    /// Reads a ticket that a pull request names. It may not exist, or not any more.
+    /// Reads a ticket that a pull request names; `None` for one that is missing, moved, deleted or unreadable.
     async fn named(&self, ticket: &TicketKey) -> Result<Option<TrackerIssue>, EventFailure> {
         match self.outside.issue(ticket).await {
             Ok(issue) => Ok(Some(issue)),

@@ -195,8 +195,8 @@ impl TrackedPullRequest {
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
-    /// True when no check has reported for `settle`, so none is expected any more. Before that, the next read is
-    /// scheduled for the end of that time at the latest.
+    /// True when no check has reported for `settle`, so none is expected. Before that, the next read is scheduled for the
+    /// end of that time at the latest.
     pub(crate) fn is_silent_for(&mut self, settle: Duration, now: Instant) -> bool {
         let end = self.silent_from(settle);
         if now < end {

@@ -156,8 +156,8 @@ impl DepartureSchedule {
             Err(ReadError::Transferred(moved)) => TicketDeparture::Transferred { to: Some(moved.to) },
             Err(ReadError::Deleted(_)) => TicketDeparture::Deleted,
             Err(ReadError::NotFound(_)) => {
-                // GitHub answers 404 when the account does not see the new place, and also when it does not see the
-                // repository of the ticket any more. The listing tells them apart.
+                // GitHub answers 404 when the account does not see the new place, and also when it lost access to the
+                // repository of the ticket. The listing fails in the second case alone.
                 router.outside.changed_issues(repository, None).await?;
                 // The end of the work is final, so a passing failure of GitHub must not cause it.
                 if !std::mem::replace(&mut watched.is_missing, true) {

@@ -188,7 +188,7 @@ pub(crate) fn choose_disposition(result: Result<(), EventFailure>, age_ms: i64) 
                 after: Duration::from_millis(pause.unsigned_abs()),
             }
         }
-        // After the limit the record is not expected any more: a dead letter shows the event to operators.
+        // After the limit no record is expected: a dead letter shows the event to operators.
         Err(EventFailure::Early(_)) if age_ms < EARLY_LIMIT_MS => {
             DeliveryDisposition::Retry { after: EARLY_PAUSE }
         }
