@@ -263,7 +263,7 @@ fn is_mergeable(snapshot: &PullRequestSnapshot) -> bool {
         && snapshot.requirements.conditions.is_empty()
 }
 
-/// Assesses one unchanged snapshot until nothing changes any more, and checks each assessment.
+/// Assesses one unchanged snapshot until its memory stays the same, and checks each assessment.
 fn follow(snapshot: &PullRequestSnapshot, rules: &HealthRules) -> Vec<Assessment> {
     let (mut memory, mut now) = (HealthMemory::default(), START);
     let mut noticed = BTreeSet::new();

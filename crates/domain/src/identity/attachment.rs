@@ -156,7 +156,7 @@ pub enum UnreadReason {
     Broken,
     /// It is at an address outside of the tracker.
     Elsewhere,
-    /// It does not exist any more, or the reader account cannot see it.
+    /// It was removed, or the reader account cannot see it.
     Missing,
     /// It was not read within the time limit.
     Late {

@@ -11,8 +11,7 @@ use crate::identity::time::Timestamp;
 pub enum PoolFreshness {
     /// At least one planner reports the pool now.
     Current,
-    /// No planner reports the pool any more; the information is that of the last one. No executor is known to
-    /// accept work.
+    /// No planner reports the pool now; the information is that of the last one. No executor is known to accept work.
     Old,
     /// No planner has reported the pool within a day.
     #[default]

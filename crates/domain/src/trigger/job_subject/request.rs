@@ -23,7 +23,7 @@ pub struct JobRequest {
     pub text: TicketText,
     /// The rules of the repository.
     pub rules: RepositoryRules,
-    /// What the trackers know about the ticket in addition to its text.
+    /// Knowledge of the trackers about the ticket in addition to its text.
     #[serde(default, skip_serializing_if = "TicketBackground::is_empty")]
     pub background: TicketBackground,
     /// The subject of the job in addition to the ticket.
