@@ -16,7 +16,7 @@ pub struct PoolsView {
 pub struct PoolView {
     /// Name of the pool, as in `executor.pool` of the rules.
     pub name: String,
-    /// Freshness: `current`, `old` when no planner reports the pool any more, or `unknown` when none has
+    /// Freshness: `current`, `old` when no planner reports the pool now, or `unknown` when none has
     /// within a day.
     #[schema(value_type = String)]
     pub news: PoolFreshness,
