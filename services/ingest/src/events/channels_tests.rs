@@ -135,7 +135,7 @@ fn build_channel_pair(
 
 fn pair_departures() -> Vec<Pair> {
     let payload = departure_tests::build_payload("deleted", &json!(null));
-    let ticket = departure_tests::build_ticket_key();
+    let ticket = issue_tests::build_ticket_key();
     vec![Pair {
         differs: UNNAMED,
         ..build_channel_pair(

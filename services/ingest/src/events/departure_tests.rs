@@ -1,26 +1,17 @@
 //! Verdicts about issues that leave their place, by webhook and by a read.
 
-use domain::{TicketDeparture, TicketKey, TicketRow, TriggerChannel, TriggerKey, TriggerReason};
+use domain::{TicketDeparture, TicketRow, TriggerChannel, TriggerKey, TriggerReason};
 use serde_json::{Value, json};
 
 use super::{
     EventVerdict,
     departure::TicketDepartureEvent,
+    issue_tests::{RULES, build_ticket_key},
     tests::{
-        build_behind_progress, build_repository_name, decide_event, expect_nothing, expect_trigger,
-        facts_with, parse_github_events,
+        build_behind_progress, decide_event, expect_nothing, expect_trigger, facts_with, parse_github_events,
     },
 };
 use crate::facts::{DecisionFacts, RunProgress};
-
-const RULES: &str = "repo:\n  owner: acme\n  name: shop\nissues:\n  labels: [ready]\n";
-
-pub(super) fn build_ticket_key() -> TicketKey {
-    TicketKey::GitHub {
-        repository: build_repository_name(),
-        number: 7,
-    }
-}
 
 fn build_departure(to: Option<&str>) -> TicketDeparture {
     TicketDeparture::Transferred {
@@ -36,13 +27,16 @@ fn build_row_facts(row: TicketRow, progress: RunProgress) -> DecisionFacts {
     facts
 }
 
-/// Facts about a ticket whose work a planner has handled.
-pub(super) fn build_worked_facts() -> DecisionFacts {
-    let row = TicketRow {
+/// Row of a ticket whose work a planner has handled.
+fn build_worked_row() -> TicketRow {
+    TicketRow {
         cursor: 5,
         ..TicketRow::default()
-    };
-    build_row_facts(row, RunProgress::default())
+    }
+}
+
+pub(super) fn build_worked_facts() -> DecisionFacts {
+    build_row_facts(build_worked_row(), RunProgress::default())
 }
 
 pub(super) fn build_payload(action: &str, changes: &Value) -> Value {
@@ -54,11 +48,7 @@ pub(super) fn build_payload(action: &str, changes: &Value) -> Value {
 fn parse_departure(payload: &Value) -> Option<(String, TicketDeparture)> {
     let mut facts = build_worked_facts();
     let former = "github:acme/former#3".parse().expect("ticket");
-    let row = TicketRow {
-        cursor: 5,
-        ..TicketRow::default()
-    };
-    facts.put_row(former, row);
+    facts.put_row(former, build_worked_row());
     let events = parse_github_events("issues", payload);
     // The other kinds of events need facts about the issue itself.
     let event = events
@@ -133,9 +123,8 @@ fn departure_counts_once_for_own_tickets() {
     let foreign = build_row_facts(TicketRow::default(), RunProgress::default());
     assert_eq!(expect_nothing(&left, &foreign), "no ticket of ours");
     let known = TicketRow {
-        cursor: 5,
         left: Some(TicketDeparture::Deleted),
-        ..TicketRow::default()
+        ..build_worked_row()
     };
     let known = build_row_facts(known, RunProgress::default());
     assert_eq!(
