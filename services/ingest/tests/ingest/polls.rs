@@ -128,10 +128,7 @@ async fn unreadable_ticket_status_change_is_reported() {
 
 #[tokio::test]
 async fn lost_payload_is_dead_lettered_once() {
-    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
-    forge
-        .create_repository("acme/shop", &[("a.txt", "a\n")])
-        .expect("repository");
+    let forge = start_forge().await;
     forge
         .commit("acme/shop", "feat/x", "x", &[("b.txt", "b\n")])
         .expect("commit");
@@ -261,23 +258,7 @@ async fn unreadable_issue_is_dead_lettered_once() {
 
 #[tokio::test]
 async fn pull_requests_use_one_conditional_listing() {
-    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
-    forge
-        .create_repository("acme/shop", &[("a.txt", "a\n")])
-        .expect("repository");
-    let mut ours = Vec::new();
-    for branch in ["feat/ENG-1-x", "feat/ENG-2-x"] {
-        let head = forge
-            .commit("acme/shop", branch, "x", &[("b.txt", branch)])
-            .expect("commit");
-        let number = forge
-            .open_pull_request_as("acme/shop", "journeyman", branch, "x", "")
-            .expect("pull request");
-        ours.push(domain::BranchRecord {
-            head: head.parse().expect("commit"),
-            ..build_branch_record(&format!("jira:ENG-{number}"), branch, Some(number))
-        });
-    }
+    let (forge, ours) = start_forge_with_pulls(2).await;
     let h = Harness::start_with(1, |config| {
         config.github_reader.api_url = forge.api_url();
         config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
@@ -618,17 +599,7 @@ async fn call_about_departed_issue_is_refused() {
 
 /// Trigger keys of a ticket without checks on its pull request, after some polls.
 async fn poll_without_checks(defaults: &str, polls: usize) -> Vec<String> {
-    let forge = FakeGitHub::start(GitHubOptions::default()).await.expect("github");
-    forge
-        .create_repository("acme/shop", &[("a.txt", "a\n")])
-        .expect("repository");
-    let branch = "feat/ENG-1-x";
-    let head = forge
-        .commit("acme/shop", branch, "x", &[("b.txt", "b")])
-        .expect("commit");
-    forge
-        .open_pull_request_as("acme/shop", "journeyman", branch, "x", "")
-        .expect("pull request");
+    let (forge, ours) = start_forge_with_pulls(1).await;
     let h = Harness::start_with(1, |config| {
         config.github_reader.api_url = forge.api_url();
         config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
@@ -636,9 +607,7 @@ async fn poll_without_checks(defaults: &str, polls: usize) -> Vec<String> {
         std::fs::write(config.rules.dir.join("defaults.yaml"), defaults).expect("rules");
     })
     .await;
-    let mut ours = build_branch_record("jira:ENG-1", branch, Some(1));
-    ours.head = head.parse().expect("commit");
-    h.keep(&ours).await;
+    h.keep(&ours[0]).await;
     let polled = async || {
         let requests = forge.requests().into_iter();
         let listings = requests.filter(|request| request.path.contains("/pulls?state=all"));
@@ -667,9 +636,7 @@ async fn late_close_of_reopened_pull_request_ignored() {
     let branch = "feat/ENG-1-cart";
     h.keep(&build_branch_record("jira:ENG-1", branch, Some(7))).await;
     h.github.open(7, branch, "fix", SHA);
-    let closed = json!({"action": "closed", "repository": {"full_name": "acme/shop"}, "sender": {"login": "mia"},
-        "pull_request": {"number": 7, "head": {"ref": branch, "repo": {"full_name": "acme/shop"}}, "merged": false,
-            "merged_by": null, "closed_at": "2026-11-21T10:00:00Z"}});
+    let closed = build_close_payload(7, branch);
     h.github_event("pull_request", "d1", &closed).await;
     h.github.merge(7, "mia");
     h.github_event("pull_request", "d2", &closed).await;
