@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use domain::{
-    Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason, StopReason,
-    TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason, WaitCondition,
+    ChecksConclusion, Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason,
+    StopReason, TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason, WaitCondition,
 };
 use queue::KeyValueBucket;
 use reqwest::StatusCode;
@@ -327,32 +327,68 @@ async fn start_forge_with_pulls(count: u64) -> (FakeGitHub, Vec<domain::BranchRe
     (forge, ours)
 }
 
+/// Request about the checks of a head.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeadRequest {
+    /// Listing of the states of all heads.
+    Listing,
+    /// Read of the check runs of this head.
+    Read,
+}
+
+/// Answered requests about the checks of a head, oldest first.
+fn list_head_requests(forge: &FakeGitHub, head: &str) -> Vec<HeadRequest> {
+    let checks = format!("/commits/{head}/check-runs");
+    let find_kind = |request: &RecordedRequest| {
+        let body = request.body.as_ref().map(ToString::to_string);
+        let is_listing = body.is_some_and(|body| body.contains("statusCheckRollup"));
+        if request.path.contains(&checks) {
+            Some(HeadRequest::Read)
+        } else {
+            (is_listing && request.status == 200).then_some(HeadRequest::Listing)
+        }
+    };
+    forge.requests().iter().filter_map(find_kind).collect()
+}
+
 #[tokio::test]
 async fn changed_checks_among_many_are_found() {
-    // One more than the assessments of an interval cover.
+    // One more than the pull requests that need no listing.
     let (forge, ours) = start_forge_with_pulls(13).await;
+    let run_checks = |record: &domain::BranchRecord, conclusion: github::RunConclusion| {
+        let ran = forge.run_checks("acme/shop", record.head.as_str(), &[("test", conclusion, "")]);
+        ran.expect("checks");
+    };
+    // Checks that passed are settled by one read, so that the allowance lasts for the read after the change.
+    for record in &ours {
+        run_checks(record, github::RunConclusion::Success);
+    }
     let h = start_polling(&forge, "ci: {required: auto}\n").await;
     for record in &ours {
         h.keep(record).await;
     }
-    let listed = async || {
-        let listings = count_calls(&forge, "statusCheckRollup", |request| request.status == 200);
-        (listings > 0).then_some(())
+    h.trigger("ENG-7").await;
+    let changed = &ours[6];
+    let requests = || list_head_requests(&forge, changed.head.as_str());
+    let unread = async || {
+        let listings = [HeadRequest::Listing; 2];
+        requests().ends_with(&listings).then_some(())
     };
-    poll_until("a listing of heads", DEADLINE, listed)
+    poll_until("two listings without a read", DEADLINE, unread)
         .await
-        .expect("listing");
-    let red = [("test", github::RunConclusion::Failure, "")];
-    forge
-        .run_checks("acme/shop", ours[6].head.as_str(), &red)
-        .expect("checks");
-    let found = h.trigger("ENG-7").await;
-    assert!(
-        matches!(
-            found.reason,
-            TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(_))
-        ),
-        "{found:?}"
+        .expect("listings");
+    let before = requests().len();
+    run_checks(changed, github::RunConclusion::Failure);
+    let found = h.triggers_when("ENG-7", 2).await.swap_remove(1);
+    let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) = &found.reason else {
+        panic!("{found:?}");
+    };
+    assert_eq!(checks.conclusion, ChecksConclusion::Failure);
+    let after = requests().split_off(before);
+    assert_eq!(
+        after.first(),
+        Some(&HeadRequest::Listing),
+        "a listing precedes the read of the changed checks"
     );
     h.stop().await;
 }
