@@ -4,8 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{
-    PullRequestRef, TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerChannel,
-    cause::format_error_chain,
+    PullRequestRef, TicketDeparture, TicketKey, TicketRow, TriggerChannel, cause::format_error_chain,
 };
 use github::ETag;
 use queue::{KeyValueBucket, TableRevision};
@@ -50,15 +49,13 @@ impl DepartureSchedule {
     pub(crate) async fn poll(
         &mut self,
         router: &EventRouter,
-        open: Option<&[(PullRequestPlace, Option<Timestamp>)]>,
+        open: Option<&BTreeSet<&PullRequestPlace>>,
     ) -> u64 {
         if let Err(error) = self.read_rows(router).await {
             tracing::warn!(error = %format_error_chain(&error), "the rows of tickets could not be read");
         }
-        let open: Option<BTreeSet<&PullRequestPlace>> =
-            open.map(|open| open.iter().map(|(place, _)| place).collect());
         let mut recovered = 0;
-        for ticket in self.list_due(open.as_ref()) {
+        for ticket in self.list_due(open) {
             match Box::pin(self.check_issue(router, &ticket)).await {
                 Ok(outcome) => recovered += count_new_triggers(outcome.as_slice()),
                 Err(failure) => {
@@ -177,7 +174,7 @@ impl DepartureSchedule {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Job, Lane, PendingRun, RunId, RunStatus, RunSummary, StopReason};
+    use domain::{Job, Lane, PendingRun, RunId, RunStatus, RunSummary, StopReason, Timestamp};
 
     use super::*;
 

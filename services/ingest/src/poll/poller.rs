@@ -144,8 +144,8 @@ impl TrackerPoller {
         if self.context.is_dry_run() {
             return;
         }
-        let open = self.pull_requests.known_open();
-        let polled = self.departures.poll(&self.context.router, open.as_deref());
+        let open = self.pull_requests.known_places();
+        let polled = self.departures.poll(&self.context.router, open.as_ref());
         let recovered = Box::pin(polled).await;
         self.add(recovered, "github");
     }

@@ -77,9 +77,9 @@ impl OpenPullRequests {
         }
     }
 
-    /// Open pull requests like [`Self::open`]; `None` when the index could not be read.
-    pub(crate) fn known_open(&self) -> Option<Vec<(PullRequestPlace, Option<Timestamp>)>> {
-        self.is_index_read.then(|| self.open())
+    /// Places of the open pull requests; `None` when the index could not be read.
+    pub(crate) fn known_places(&self) -> Option<BTreeSet<&PullRequestPlace>> {
+        self.is_index_read.then(|| self.open.keys().collect())
     }
 
     /// Open pull requests, each with the last change that was seen.
