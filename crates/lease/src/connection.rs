@@ -85,7 +85,7 @@ impl RedisConnection {
 
     /// Reads the authorities' file after a failed request, because the server's certificate may be of a new
     /// authority. Changed authorities get a new connection.
-    pub(crate) fn follow_authorities(&self) {
+    fn follow_authorities(&self) {
         let Some(path) = &self.0.settings.ca else { return };
         let made = read_authorities(path).and_then(|found| {
             // Most failures have other causes, so unchanged authorities keep the connection.
