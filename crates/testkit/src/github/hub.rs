@@ -227,9 +227,7 @@ impl GitHubState {
         let after = repository::list_branches(&repo.path);
         for branch in pushed {
             let (old, new) = (before.get(branch), after.get(branch));
-            // A user may merge while a push is under way; `merge` has already sent that branch's webhooks.
-            let is_merge = new.is_some() && repo.pulls.values().any(|pull| pull.merge_sha.as_ref() == new);
-            if old != new && !is_merge {
+            if old != new {
                 // Journeyman works on branches alone. A push to the default branch would bypass the review.
                 if *branch == repo.default_branch && by == WRITER_LOGIN {
                     self.log

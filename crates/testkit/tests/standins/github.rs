@@ -264,6 +264,17 @@ async fn signed_webhooks_report_checks_review_merge() {
         Some("b\n")
     );
     assert!(github.pull_requests(REPOSITORY)[0].merged);
+
+    let (status, made) = create_branch_over_api(&github, &merged, &[]).await;
+    assert_eq!(status, 201, "{made}");
+    let (_, _, pushed) = await_webhook(&received, |headers, payload| {
+        headers["x-github-event"] == "push" && payload["ref"] == "refs/heads/fix/api"
+    })
+    .await;
+    assert_eq!(
+        pushed["after"], merged,
+        "a branch at a merge commit is a push, too"
+    );
 }
 
 #[tokio::test]
