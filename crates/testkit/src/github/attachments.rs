@@ -122,7 +122,7 @@ pub(super) fn answer_rendered_query(
     caller: &GitHubCaller,
     variables: &Value,
 ) -> RestAnswer {
-    let full_name = find_readable_repository(caller, variables, "issues")?;
+    let full_name = find_readable_repository(caller, variables, &["issues"])?;
     let number = variables["number"].as_u64().unwrap_or_default();
     let mut world = hub.world();
     let files = world.attached.clone();

@@ -39,7 +39,7 @@ impl FakeGitHub {
 
 /// Answers with the ranges of each file that the query names by `$p0`, `$p1` and so on.
 pub(super) fn answer_blame_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> RestAnswer {
-    let full_name = find_readable_repository(caller, variables, "contents")?;
+    let full_name = find_readable_repository(caller, variables, &["contents"])?;
     let commit = variables["commit"].as_str().unwrap_or_default();
     let mut world = hub.world();
     let addresses = world.addresses.clone();

@@ -52,7 +52,7 @@ pub(super) fn answer_discussion_query(
     if !is_one && !query.contains("discussions(first") {
         return None;
     }
-    let name = match find_readable_repository(caller, variables, "discussions") {
+    let name = match find_readable_repository(caller, variables, &["discussions"]) {
         Ok(name) => name,
         Err(refused) => return Some(refused),
     };

@@ -60,8 +60,7 @@ pub(super) async fn answer_graphql(
         return Ok(render_json_answer(StatusCode::OK, viewer));
     }
     if body.query.contains("statusCheckRollup") {
-        let (query, variables) = (&body.query, &body.variables);
-        return Ok(open_heads::answer_heads_query(&hub, &caller, query, variables));
+        return open_heads::answer_heads_query(&hub, &caller, &body.query, &body.variables);
     }
     if body.query.contains("refUpdateRule") {
         return answer_branch_rule_query(&hub, &caller, &body.variables);
@@ -170,7 +169,7 @@ fn answer_pull_query(
     variables: &Value,
     render: impl FnOnce(&RepositoryRecord, &PullRecord) -> Value,
 ) -> RestAnswer {
-    let full_name = find_readable_repository(caller, variables, "pull_requests")?;
+    let full_name = find_readable_repository(caller, variables, &["pull_requests"])?;
     let mut world = hub.world();
     let number = variables["number"].as_u64().unwrap_or_default();
     let repo = world.repo(&full_name).ok();
@@ -248,7 +247,7 @@ fn answer_issue_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Valu
 
 /// Answers with the part of a branch's classic protection that is visible without administration.
 fn answer_branch_rule_query(hub: &GitHubState, caller: &GitHubCaller, variables: &Value) -> RestAnswer {
-    let full_name = find_readable_repository(caller, variables, "contents")?;
+    let full_name = find_readable_repository(caller, variables, &["contents"])?;
     let mut world = hub.world();
     let repo = world.repo(&full_name).map_err(|_| refuse_unknown_repository())?;
     let branch = variables["branch"].as_str().unwrap_or_default();
@@ -268,16 +267,20 @@ fn answer_branch_rule_query(hub: &GitHubState, caller: &GitHubCaller, variables:
     Ok(render_json_answer(StatusCode::OK, body))
 }
 
-/// Returns the full name of the repository that a query names, if the caller may read `permission` there.
+/// Returns the full name of the repository that a query names, if the caller has all of these permissions to read
+/// there.
 pub(super) fn find_readable_repository(
     caller: &GitHubCaller,
     variables: &Value,
-    permission: &str,
+    permissions: &[&str],
 ) -> Result<String, Response> {
     let text = |name: &str| variables[name].as_str().unwrap_or_default();
     let full_name = format!("{}/{}", text("owner"), text("name"));
-    let allowed = caller.token.may(Some(&full_name), &[(permission, "read")]);
-    allowed.map(|()| full_name).map_err(|_| refuse_access())
+    for permission in permissions {
+        let allowed = caller.token.may(Some(&full_name), &[(*permission, "read")]);
+        allowed.map_err(|_| refuse_access())?;
+    }
+    Ok(full_name)
 }
 
 pub(super) fn refuse_access() -> Response {

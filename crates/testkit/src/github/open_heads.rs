@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::auth::GitHubCaller;
-use super::graphql;
+use super::graphql::{find_readable_repository, refuse_unknown_repository, render_graphql_error};
 use super::hub::GitHubState;
+use super::rest::RestAnswer;
 use super::state::{PullRecord, RepositoryRecord};
 use crate::http::render_json_answer;
 
@@ -27,18 +27,17 @@ impl RepositoryRecord {
         };
         let (mut runs, mut suites) = (BTreeMap::<String, u64>::new(), BTreeMap::<u64, Value>::new());
         for check in self.checks.iter().filter(|check| check.sha == pull.head_sha) {
-            let is_open = self.is_under_way(check.suite, check.conclusion);
-            let conclusion = check.conclusion.as_str().to_uppercase();
-            let suite = match is_open {
-                true => json!({"status": "IN_PROGRESS", "conclusion": null}),
-                false => json!({"status": "COMPLETED", "conclusion": conclusion}),
+            let (suite, state) = if self.is_under_way(check.suite, check.conclusion) {
+                let state = "IN_PROGRESS";
+                (json!({"status": state, "conclusion": null}), state.to_owned())
+            } else {
+                let conclusion = check.conclusion.as_str().to_uppercase();
+                (
+                    json!({"status": "COMPLETED", "conclusion": conclusion}),
+                    conclusion,
+                )
             };
             suites.insert(check.suite, suite);
-            let state = if is_open {
-                "IN_PROGRESS".to_owned()
-            } else {
-                conclusion
-            };
             *runs.entry(state).or_default() += 1;
         }
         let counts: Vec<Value> = runs
@@ -69,29 +68,25 @@ pub(super) fn answer_heads_query(
     caller: &GitHubCaller,
     query: &str,
     variables: &Value,
-) -> Response {
+) -> RestAnswer {
     if !query.contains("pullRequests(states: OPEN, first: 100, after: $after") {
         hub.log
             .violation(format!("a listing of heads without pages: {query}"));
     }
-    let text = |name: &str| variables[name].as_str().unwrap_or_default();
-    let full_name = format!("{}/{}", text("owner"), text("name"));
-    let may = |needed: &&str| caller.token.may(Some(&full_name), &[(*needed, "read")]).is_ok();
-    if !NEEDED.iter().all(may) {
-        return graphql::render_graphql_error("FORBIDDEN", "Resource not accessible by integration");
-    }
+    let full_name = find_readable_repository(caller, variables, &NEEDED)?;
     // A cursor is the number of the last pull request before it.
     let before = match &variables["after"] {
         Value::Null => u64::MAX,
         cursor => match cursor.as_str().and_then(|cursor| cursor.parse().ok()) {
             Some(number) => number,
-            None => return graphql::render_graphql_error("INVALID_CURSOR_ARGUMENTS", "not a valid cursor"),
+            None => {
+                let refused = render_graphql_error("INVALID_CURSOR_ARGUMENTS", "not a valid cursor");
+                return Err(refused);
+            }
         },
     };
     let mut world = hub.world();
-    let Ok(repo) = world.repo(&full_name) else {
-        return graphql::render_graphql_error("NOT_FOUND", "Could not resolve to a Repository");
-    };
+    let repo = world.repo(&full_name).map_err(|_| refuse_unknown_repository())?;
     let open: Vec<&PullRecord> = repo
         .pulls
         .values()
@@ -103,8 +98,6 @@ pub(super) fn answer_heads_query(
     let cursor = page.last().map(|pull| pull.number.to_string());
     let pages = json!({"hasNextPage": open.len() > page.len(), "endCursor": cursor});
     let pulls = json!({"pageInfo": pages, "nodes": nodes});
-    render_json_answer(
-        StatusCode::OK,
-        json!({"data": {"repository": {"pullRequests": pulls}}}),
-    )
+    let body = json!({"data": {"repository": {"pullRequests": pulls}}});
+    Ok(render_json_answer(StatusCode::OK, body))
 }
