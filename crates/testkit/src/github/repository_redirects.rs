@@ -1,5 +1,5 @@
-//! Redirects of renamed repositories and moved issues, and refusals of deleted issues and archived repositories. The old address of a
-//! repository leads to an address by id, which serves the repository under its new name.
+//! Redirects of renamed repositories and moved issues, and refusals of deleted issues and archived repositories.
+//! The old address of a repository leads to an address by id, which serves the repository under its new name.
 
 use std::sync::Arc;
 
