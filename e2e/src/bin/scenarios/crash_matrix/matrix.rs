@@ -81,9 +81,9 @@ const READS: &[&str] = &[
 // Sites that the stories need not pass, because separate tests cover them.
 //
 // They read for lost commands, moved tickets, GitHub issues, attachments of GitHub and of comments, lists of tickets,
-// reviews of others' pull requests, many open pull requests and the approval gate. Others read Git LFS, call MCP servers and fetch a large
-// repository in steps. The rest summarizes a long conversation, and corrects a comment that exists twice because of
-// lagging lists.
+// reviews of others' pull requests, many open pull requests and the approval gate. Others read Git LFS, call MCP
+// servers and fetch a large repository in steps. The rest summarizes a long conversation, and corrects a comment that
+// exists twice because of lagging lists.
 const UNPLAYED: &[&str] = &[
     "executor.lfs.fetch",
     "executor.server.run",
