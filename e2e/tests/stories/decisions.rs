@@ -3,13 +3,12 @@
 use domain::StopReason;
 use e2e::{Options, TestWorld};
 use serde_json::json;
-use testkit::{
-    ScriptStep, fixture,
-    fixture::REPOSITORY,
-    github::{ReactedObject, WRITER_LOGIN},
-};
+use testkit::{ScriptStep, fixture, fixture::REPOSITORY, github::ReactedObject};
 
-use crate::{comment_with, end_of, only_pull_request, signals::await_reactions, start_world_with_rules};
+use crate::{
+    ISSUE_RULES, assign_issue, comment_with, end_of, list_own_comments, only_pull_request, open_issue,
+    signals::await_reactions, start_world_with_rules,
+};
 
 /// Returns the commit or plan that an offered approval names.
 pub(crate) fn extract_approval_target(words: &str) -> String {
@@ -40,21 +39,13 @@ struct Gate {
 impl Gate {
     async fn of(script: Vec<ScriptStep>) -> Self {
         let world = TestWorld::start(Options {
-            rules: "agent:\n  approval: before_push\nissues:\n  assignee: journeyman-agent\n".to_owned(),
+            rules: format!("agent:\n  approval: before_push\n{ISSUE_RULES}"),
             script: Some(script),
             ..Options::default()
         });
         let world = world.await.unwrap();
-        let (title, text) = fixture::describe_shop_ticket();
-        let number = world
-            .github
-            .open_issue_as(REPOSITORY, "ada", title, text)
-            .unwrap();
-        world
-            .github
-            .assign_issue(REPOSITORY, number, "journeyman-agent", "rita")
-            .unwrap();
-        let ticket = format!("github:{REPOSITORY}#{number}");
+        let (number, ticket) = open_issue(&world, "ada");
+        assign_issue(&world, number);
         Self {
             world,
             number,
@@ -65,9 +56,7 @@ impl Gate {
     /// Waits for a question about another commit than `before` and returns that commit.
     async fn asks(&self, before: &str) -> String {
         let asked = async || {
-            let said = self.world.github.comments(REPOSITORY, self.number).into_iter();
-            let ours = said.filter(|said| said.author == WRITER_LOGIN);
-            let words: String = ours.map(|said| said.body).collect();
+            let words = list_own_comments(&self.world, self.number).concat();
             let commit = words
                 .contains("/approve ")
                 .then(|| extract_approval_target(&words))?;

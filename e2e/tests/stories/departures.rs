@@ -2,12 +2,12 @@
 
 use domain::{StopReason, TicketDeparture, TicketKey};
 use e2e::{Options, TestWorld};
-use testkit::{fixture, fixture::REPOSITORY, github::WRITER_LOGIN};
+use testkit::{fixture, fixture::REPOSITORY};
 
-use crate::{end_of, only_pull_request};
+use crate::{
+    ISSUE_RULES, assign_issue, await_own_comment, end_of, list_own_comments, only_pull_request, open_issue,
+};
 
-const AGENT: &str = "journeyman-agent";
-const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
 const GATED: &str = "issues:\n  assignee: journeyman-agent\nagent:\n  approval: before_push\n";
 const OTHER: &str = "acme/other";
 
@@ -22,43 +22,18 @@ async fn start_with_issue(options: Options) -> (TestWorld, u64, String) {
         .github
         .create_repository(OTHER, &fixture::list_shop_files())
         .unwrap();
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = world
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
-    let ticket = format!("github:{REPOSITORY}#{number}");
+    let (number, ticket) = open_issue(&world, "ada");
+    assign_issue(&world, number);
     (world, number, ticket)
 }
 
-fn list_our_comments(world: &TestWorld, number: u64) -> Vec<String> {
-    let comments = world.github.comments(REPOSITORY, number).into_iter();
-    let ours = comments.filter(|comment| comment.author == WRITER_LOGIN);
-    ours.map(|comment| comment.body).collect()
-}
-
-/// Waits for a comment of ours that contains `text`, on an issue or pull request.
-async fn await_our_comment(world: &TestWorld, number: u64, text: &str) -> String {
-    let found = async || {
-        let mut comments = list_our_comments(world, number).into_iter();
-        comments.find(|comment| comment.contains(text))
-    };
-    let found = world.until(&format!("a comment with {text:?}"), found).await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_our_comments(world, number)))
-}
-
-/// Checks that the ticket has this number of runs, and the pull request stays open with one comment about the
-/// departure.
+/// Checks that the ticket has one run, and that the pull request stays open with one comment about the departure.
 async fn check_pull_request(world: &TestWorld, ticket: &str, text: &str) {
     let pull = only_pull_request(world);
-    await_our_comment(world, pull.number, text).await;
+    await_own_comment(world, pull.number, text).await;
     let pull = only_pull_request(world);
     assert!(pull.open, "{pull:#?}");
-    let about = list_our_comments(world, pull.number);
+    let about = list_own_comments(world, pull.number);
     let about = about.iter().filter(|comment| comment.contains(text));
     assert_eq!(about.count(), 1);
     let ticket: TicketKey = ticket.parse().unwrap();
@@ -73,7 +48,7 @@ async fn transferred_issue_ends_waiting_run() {
         ..Options::default()
     })
     .await;
-    await_our_comment(&world, number, "/approve").await;
+    await_own_comment(&world, number, "/approve").await;
     let to = world
         .github
         .transfer_issue(REPOSITORY, number, OTHER, "ada")
@@ -88,10 +63,10 @@ async fn transferred_issue_ends_waiting_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn transferred_issue_starts_again_elsewhere() {
-    let other = format!("repo:\n  owner: acme\n  name: other\n{RULES}");
+async fn transferred_issue_starts_at_new_place() {
+    let other = format!("repo:\n  owner: acme\n  name: other\n{ISSUE_RULES}");
     let (world, number, ticket) = start_with_issue(Options {
-        rules: RULES.to_owned(),
+        rules: ISSUE_RULES.to_owned(),
         more_rules: vec![("other.yaml", other)],
         ..Options::default()
     })
@@ -122,7 +97,7 @@ async fn polls_find_transfer_during_run() {
         ..Options::default()
     })
     .await;
-    await_our_comment(&world, number, "/approve").await;
+    await_own_comment(&world, number, "/approve").await;
     let to = world
         .github
         .transfer_issue(REPOSITORY, number, OTHER, "ada")
@@ -138,7 +113,7 @@ async fn polls_find_transfer_during_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_find_deletion_after_delivery() {
     let (world, number, ticket) = start_with_issue(Options {
-        rules: RULES.to_owned(),
+        rules: ISSUE_RULES.to_owned(),
         settings: poll_each_second(),
         no_webhooks: true,
         ..Options::default()

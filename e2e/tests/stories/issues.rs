@@ -9,9 +9,11 @@ use testkit::{
     github::{ReactedObject, StandInIssue},
 };
 
-use crate::{end_of, only_pull_request, start_world_with_rules};
+use crate::{
+    assign_issue, await_own_comment, end_of, list_own_comments, only_pull_request, open_issue,
+    start_world_with_rules,
+};
 
-const AGENT: &str = "journeyman-agent";
 const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\npull_request:\n  \
     labels: [by an agent]\n  reviewers: [grace]\n";
 
@@ -22,33 +24,8 @@ fn build_options() -> Options {
     }
 }
 
-/// Opens an issue and returns its number and ticket name.
-fn open_issue(world: &TestWorld, by: &str) -> (u64, String) {
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = world.github.open_issue_as(REPOSITORY, by, title, body).unwrap();
-    (number, format!("github:{REPOSITORY}#{number}"))
-}
-
 fn read_issue(world: &TestWorld, number: u64) -> StandInIssue {
     world.github.issue(REPOSITORY, number).unwrap()
-}
-
-/// Returns our comments on the issue.
-fn list_own_comments(world: &TestWorld, number: u64) -> Vec<String> {
-    let comments = world.github.comments(REPOSITORY, number).into_iter();
-    let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
-    ours.map(|comment| comment.body).collect()
-}
-
-async fn comment_with(world: &TestWorld, number: u64, text: &str) -> String {
-    let found = async || {
-        list_own_comments(world, number)
-            .into_iter()
-            .find(|comment| comment.contains(text))
-    };
-    let what = format!("a comment with {text:?}");
-    let found = world.until(&what, found).await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world, number)))
 }
 
 /// Plays from the requested issue to the merge.
@@ -93,10 +70,7 @@ async fn to_the_merge(world: &TestWorld, number: u64, ticket: &str) {
 async fn assigned_issue_becomes_merged_pull_request() {
     let world = TestWorld::start(build_options()).await.unwrap();
     let (number, ticket) = open_issue(&world, "ada");
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
+    assign_issue(&world, number);
     to_the_merge(&world, number, &ticket).await;
     let runs = world
         .client
@@ -135,10 +109,7 @@ async fn merge_into_other_branch_closes_issue() {
     let world = world.await.unwrap();
     world.github.commit(REPOSITORY, "next", "Next", &[]).unwrap();
     let (number, ticket) = open_issue(&world, "ada");
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
+    assign_issue(&world, number);
     to_the_merge(&world, number, &ticket).await;
     world.stop().await.unwrap();
 }
@@ -152,7 +123,7 @@ async fn request_without_write_permission_is_declined() {
         .github
         .label_issue(REPOSITORY, number, "for the agent", "eve")
         .unwrap();
-    let told = comment_with(&world, number, "only people with write permission").await;
+    let told = await_own_comment(&world, number, "only people with write permission").await;
     assert!(told.contains("eve") && !told.contains("@eve"), "{told}");
     assert!(
         world
@@ -164,10 +135,7 @@ async fn request_without_write_permission_is_declined() {
             .is_empty()
     );
     // A user with permission requests it again, as the comment describes.
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
+    assign_issue(&world, number);
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     world.stop().await.unwrap();
 }
@@ -177,24 +145,18 @@ async fn repeated_failure_returns_issue_until_reassigned() {
     let world = TestWorld::start(build_options()).await.unwrap();
     world.model.garble_next(1_000);
     let (number, ticket) = open_issue(&world, "ada");
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
+    assign_issue(&world, number);
     assert!(matches!(
         end_of(&world, &ticket, 0).await,
         StopReason::ModelFailed { .. }
     ));
     let given_back = async || read_issue(&world, number).assignees.is_empty().then_some(());
     world.until("nobody has the issue", given_back).await.unwrap();
-    comment_with(&world, number, "assign the issue again").await;
+    await_own_comment(&world, number, "assign the issue again").await;
     world.model.garble_next(0);
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
+    assign_issue(&world, number);
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    let state = comment_with(&world, number, "\"iteration\":2").await;
+    let state = await_own_comment(&world, number, "\"iteration\":2").await;
     assert!(
         state.contains("\"consecutive_failures\":0") && state.contains("\"failure_type\":null"),
         "{state}"
@@ -217,7 +179,7 @@ async fn issue_question_is_answered_there() {
         .comment_as(REPOSITORY, number, "ada", "@journeyman What does the cart do?")
         .unwrap();
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    comment_with(&world, number, "It multiplies by the quantity").await;
+    await_own_comment(&world, number, "It multiplies by the quantity").await;
     world.stop().await.unwrap();
 }
 
@@ -265,7 +227,7 @@ async fn duplicate_issue_is_labeled_and_stays_open() {
     world.model.set_script_of("Sort this ticket", "", vec![repeats]);
     let (two, ticket) = open("The cart's total ignores the quantity");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
-    comment_with(
+    await_own_comment(
         &world,
         two,
         &format!("seems to ask for the same as {REPOSITORY}#{one}"),

@@ -3,61 +3,29 @@
 use domain::{StopReason, TicketKey};
 use e2e::{Options, TestWorld};
 use testkit::{
-    fixture,
     fixture::REPOSITORY,
-    github::{LockReach, ReactedObject, StandInComment, WRITER_LOGIN},
+    github::{LockReach, ReactedObject},
 };
 
 use crate::{
-    comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
-    start_world_with_settings,
+    ISSUE_RULES, assign_issue, await_own_comment, comment_with, complete_ticket, end_of, list_own_comments,
+    only_pull_request, open_issue, start_world_with_rules, start_world_with_settings,
 };
-
-const AGENT: &str = "journeyman-agent";
-const RULES: &str = "issues:\n  assignee: journeyman-agent\n";
-
-fn list_our_comments(world: &TestWorld, number: u64) -> Vec<StandInComment> {
-    let comments = world.github.comments(REPOSITORY, number).into_iter();
-    comments
-        .filter(|comment| comment.author == WRITER_LOGIN)
-        .collect()
-}
-
-/// Waits for a comment of ours that contains `text`, on an issue or pull request.
-async fn await_our_comment(world: &TestWorld, number: u64, text: &str) -> String {
-    let what = format!("a comment with {text:?}");
-    let found = world.until(&what, async || {
-        let comments = list_our_comments(world, number).into_iter();
-        comments
-            .map(|comment| comment.body)
-            .find(|body| body.contains(text))
-    });
-    let found = found.await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_our_comments(world, number)))
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn locked_ticket_is_worked_on_quietly() {
-    let world = start_world_with_rules(RULES).await;
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = world
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    let ticket = format!("github:{REPOSITORY}#{number}");
+    let world = start_world_with_rules(ISSUE_RULES).await;
+    let (number, ticket) = open_issue(&world, "ada");
     let key: TicketKey = ticket.parse().unwrap();
     world
         .github
         .lock_conversation(REPOSITORY, number, "ada", LockReach::Tokens)
         .unwrap();
-    world
-        .github
-        .assign_issue(REPOSITORY, number, AGENT, "rita")
-        .unwrap();
+    assign_issue(&world, number);
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     let pull = only_pull_request(&world);
-    await_our_comment(&world, pull.number, "is locked, so this text is here").await;
-    assert!(list_our_comments(&world, number).is_empty());
+    await_own_comment(&world, pull.number, "is locked, so this text is here").await;
+    assert!(list_own_comments(&world, number).is_empty());
     let reactions = world.github.reactions(REPOSITORY, ReactedObject::Issue(number));
     assert!(reactions.is_empty(), "{reactions:?}");
     let seen = world.client.tickets().read(&key).await.unwrap();
@@ -70,9 +38,9 @@ async fn locked_ticket_is_worked_on_quietly() {
         .unwrap();
     assert!(world.run_ci().await.unwrap(), "the change makes the tests pass");
     assert_eq!(end_of(&world, &ticket, 1).await, StopReason::Completed);
-    await_our_comment(&world, number, "All checks passed").await;
-    let there = list_our_comments(&world, pull.number).into_iter();
-    let there = there.filter(|comment| comment.body.contains("is locked"));
+    await_own_comment(&world, number, "All checks passed").await;
+    let there = list_own_comments(&world, pull.number).into_iter();
+    let there = there.filter(|comment| comment.contains("is locked"));
     assert_eq!(there.count(), 1, "written once");
     let open = async || {
         let seen = world.client.tickets().read(&key).await.ok()?;
@@ -118,12 +86,12 @@ async fn answer_on_locked_pull_request_is_recorded() {
         .github
         .comment_as(REPOSITORY, number, "rita", "/cost")
         .unwrap();
-    await_our_comment(&world, number, "Models have taken").await;
+    await_own_comment(&world, number, "Models have taken").await;
     assert_eq!(refused(), 1, "the first answer is not repeated");
-    let answers = list_our_comments(&world, number);
+    let answers = list_own_comments(&world, number);
     let answers = answers
         .iter()
-        .filter(|comment| comment.body.contains("Models have taken"));
+        .filter(|comment| comment.contains("Models have taken"));
     assert_eq!(answers.count(), 1);
     world.stop().await.unwrap();
 }

@@ -72,8 +72,13 @@ use domain::{Fact, StopReason};
 use e2e::{Options, TestWorld};
 use testkit::{
     fixture,
-    github::{RunConclusion, StandInPullRequest},
+    github::{RunConclusion, StandInPullRequest, WRITER_LOGIN},
 };
+
+/// Login whose assignment or requested review asks Journeyman for work.
+const AGENT: &str = "journeyman-agent";
+/// Rules under which an assignment of [`AGENT`] requests work on an issue.
+const ISSUE_RULES: &str = "issues:\n  assignee: journeyman-agent\n";
 
 async fn start_default_world() -> TestWorld {
     TestWorld::start(Options::default()).await.unwrap()
@@ -126,6 +131,39 @@ async fn await_model_request(world: &TestWorld, key: &str, nth: usize) {
         matches!(journal.last()?.fact, Fact::ModelRequested { .. }).then_some(())
     };
     world.until("the model at work", asked).await.unwrap();
+}
+
+/// Opens the fixture's ticket as an issue of a user and returns its number and ticket name.
+fn open_issue(world: &TestWorld, by: &str) -> (u64, String) {
+    let (title, body) = fixture::describe_shop_ticket();
+    let number = world.github.open_issue_as(fixture::REPOSITORY, by, title, body);
+    let number = number.unwrap();
+    (number, format!("github:{}#{number}", fixture::REPOSITORY))
+}
+
+/// Assigns an issue to [`AGENT`] as a user with write permission.
+fn assign_issue(world: &TestWorld, number: u64) {
+    let assigned = world
+        .github
+        .assign_issue(fixture::REPOSITORY, number, AGENT, "rita");
+    assigned.unwrap();
+}
+
+/// Returns our comments on an issue or pull request.
+fn list_own_comments(world: &TestWorld, number: u64) -> Vec<String> {
+    let comments = world.github.comments(fixture::REPOSITORY, number).into_iter();
+    let ours = comments.filter(|comment| comment.author == WRITER_LOGIN);
+    ours.map(|comment| comment.body).collect()
+}
+
+/// Waits for a comment of ours that contains `text`, on an issue or pull request.
+async fn await_own_comment(world: &TestWorld, number: u64, text: &str) -> String {
+    let found = async || {
+        let mut comments = list_own_comments(world, number).into_iter();
+        comments.find(|comment| comment.contains(text))
+    };
+    let found = world.until(&format!("a comment with {text:?}"), found).await;
+    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world, number)))
 }
 
 /// Returns the only pull request of the story's repository.

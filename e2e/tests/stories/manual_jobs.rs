@@ -1,12 +1,15 @@
 //! Jobs by hand, which no event would start.
 
 use api::types::{JobBody, JobStarted};
-use domain::{Job, StopReason, TicketKey};
+use domain::{Job, StopReason};
 use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, complete_check, complete_ticket, end_of, list_commit_subjects, only_pull_request};
+use crate::{
+    comment_with, complete_check, complete_ticket, end_of, list_commit_subjects, only_pull_request,
+    open_issue,
+};
 
 const REPAIR: &str = "Checks failed on the pull request";
 
@@ -94,15 +97,7 @@ async fn abandoned_repair_resumes_with_instructions() {
 #[tokio::test(flavor = "multi_thread")]
 async fn unassigned_issue_is_worked_on_manually() {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let (summary, description) = fixture::describe_shop_ticket();
-    let number = world
-        .github
-        .open_issue_as(fixture::REPOSITORY, "sam", summary, description)
-        .unwrap();
-    let ticket = TicketKey::GitHub {
-        repository: fixture::REPOSITORY.parse().unwrap(),
-        number,
-    };
+    let (number, ticket) = open_issue(&world, "sam");
     world.model.set_script_of(
         "Answer this question",
         "",
@@ -115,7 +110,7 @@ async fn unassigned_issue_is_worked_on_manually() {
         ],
     );
     let question = json!({"question": "What is wrong?", "issue_number": number});
-    let end = dispatch_manual_job(&world, ticket.to_string(), Job::Answer, question).await;
+    let end = dispatch_manual_job(&world, ticket.clone(), Job::Answer, question).await;
     assert_eq!(end, StopReason::Completed);
     let said = world.github.comments(fixture::REPOSITORY, number);
     assert!(
@@ -123,7 +118,7 @@ async fn unassigned_issue_is_worked_on_manually() {
             .any(|comment| comment.body.contains("It forgets the quantity.")),
         "{said:#?}"
     );
-    let end = dispatch_manual_job(&world, ticket.to_string(), Job::Implement, json!({})).await;
+    let end = dispatch_manual_job(&world, ticket, Job::Implement, json!({})).await;
     assert_eq!(end, StopReason::Completed);
     let pull = only_pull_request(&world);
     assert!(pull.body.contains(&format!("#{number}")), "{pull:#?}");

@@ -1,38 +1,21 @@
 //! Users: when they are asked, called and assigned.
 
 use domain::StopReason;
-use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion, jira};
 
 use crate::{
-    comment_with, complete_check, complete_first_run, end_of, list_ticket_comments, only_pull_request,
+    await_own_comment, comment_with, complete_check, complete_first_run, end_of, list_own_comments,
+    list_ticket_comments, only_pull_request,
 };
 
 const REPAIR: &str = "Checks failed on the pull request";
 const REVIEW: &str = "A review of the pull request";
 
-/// Returns our comments on the pull request.
-fn list_own_comments(world: &TestWorld) -> Vec<String> {
-    let number = only_pull_request(world).number;
-    let comments = world.github.comments(fixture::REPOSITORY, number).into_iter();
-    let ours = comments.filter(|comment| comment.author == testkit::github::WRITER_LOGIN);
-    ours.map(|comment| comment.body).collect()
-}
-
-async fn said_with(world: &TestWorld, text: &str) -> String {
-    let found = async || {
-        list_own_comments(world)
-            .into_iter()
-            .find(|comment| comment.contains(text))
-    };
-    let found = world.until(&format!("a comment with {text:?}"), found).await;
-    found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world)))
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn third_failed_repair_calls_maintainer() {
     let (world, key) = complete_first_run("pull_request:\n  reviewers: [grace]\n").await;
+    let number = only_pull_request(&world).number;
     for (run, log) in [
         (1, "AssertionError: one"),
         (2, "AssertionError: two"),
@@ -47,12 +30,12 @@ async fn third_failed_repair_calls_maintainer() {
         assert!(matches!(reason, StopReason::GivenUp { .. }), "{reason:?}");
     }
     assert!(
-        list_own_comments(&world).is_empty(),
+        list_own_comments(&world, number).is_empty(),
         "nobody is called while repairs are tried"
     );
     let calls = world.model.calls().len();
     complete_check(&world, "notes", RunConclusion::Failure, "AssertionError: four");
-    let called = said_with(&world, "@grace").await;
+    let called = await_own_comment(&world, number, "@grace").await;
     assert!(
         called.contains("as often as it may") && called.contains("`notes` ([log](<"),
         "{called}"
@@ -60,10 +43,10 @@ async fn third_failed_repair_calls_maintainer() {
     end_of(&world, &key, 4).await;
     comment_with(&world, &key, "has tried to repair this commit as often as it may").await;
     assert_eq!(
-        list_own_comments(&world).len(),
+        list_own_comments(&world, number).len(),
         1,
         "once: {:#?}",
-        list_own_comments(&world)
+        list_own_comments(&world, number)
     );
     assert_eq!(
         list_ticket_comments(&world, &key).len(),

@@ -8,10 +8,10 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::StandInReview};
 
 use crate::{
-    await_model_request, comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
+    AGENT, await_model_request, comment_with, complete_ticket, end_of, only_pull_request,
+    start_world_with_rules,
 };
 
-const REVIEWER: &str = "journeyman-agent";
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
 
 /// Opens a pull request with a division by zero, requests a review that the model does by this script, and returns
@@ -36,7 +36,7 @@ fn request_review(world: &TestWorld, script: Vec<ScriptStep>) -> (u64, String) {
     let number = opened.unwrap();
     world
         .github
-        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .ask_for_review(REPOSITORY, number, AGENT, "rita")
         .unwrap();
     (number, format!("github:{REPOSITORY}#{number}"))
 }
@@ -165,7 +165,7 @@ async fn review_ends_with_request_or_pull_request() {
             WithdrawalReason::Closed => world.github.close(REPOSITORY, number, "grace").unwrap(),
             WithdrawalReason::Unrequested => world
                 .github
-                .take_back_request(REPOSITORY, number, REVIEWER, "rita")
+                .take_back_request(REPOSITORY, number, AGENT, "rita")
                 .unwrap(),
         }
         assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Withdrawn { why });
@@ -257,7 +257,7 @@ async fn review_judges_criteria_of_named_tickets() {
         .unwrap();
     world
         .github
-        .ask_for_review(REPOSITORY, number, REVIEWER, "rita")
+        .ask_for_review(REPOSITORY, number, AGENT, "rita")
         .unwrap();
     let ticket = format!("github:{REPOSITORY}#{number}");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);

@@ -7,7 +7,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, fixture::REPOSITORY, github::PROJECT_TOKEN};
 
-use crate::{end_of, start_world_with_rules};
+use crate::{end_of, open_issue, start_world_with_rules};
 
 const ON_GITHUB: &str = "triage:\n  labels: [bug]\n  types: [Bug, Feature]\n  priorities: [High, Low]\n  \
     priority_label: 'priority: {priority}'\n  most_sub_issues: 3\n  project:\n    owner: acme\n    number: 3\n    \
@@ -32,12 +32,7 @@ async fn triaged_issue_gets_all_fields_and_parts() {
         ("Size", "SINGLE_SELECT", &["S", "L"]),
     ];
     world.github.create_project("acme", 3, &fields);
-    let (title, body) = fixture::describe_shop_ticket();
-    let number = world
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    let ticket = format!("github:{REPOSITORY}#{number}");
+    let (number, ticket) = open_issue(&world, "ada");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     let issue = world.github.issue(REPOSITORY, number).unwrap();
     assert_eq!(issue.labels, ["bug", "triaged", "priority: High"]);

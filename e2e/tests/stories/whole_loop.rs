@@ -5,11 +5,11 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{
     ScriptStep,
-    fixture::{PROJECT, REPOSITORY, describe_shop_ticket},
+    fixture::{PROJECT, REPOSITORY},
     github::{RunConclusion, WRITER_LOGIN},
 };
 
-use crate::{end_of, only_pull_request};
+use crate::{AGENT, end_of, only_pull_request, open_issue};
 
 const PAGE: &str = include_str!("../../../docs/start/whole-loop.md");
 
@@ -82,12 +82,7 @@ async fn documented_rules_follow_ticket_to_reminder() {
 #[tokio::test(flavor = "multi_thread")]
 async fn documented_rules_triage_review_and_discuss() {
     let world = start_documented_world().await;
-    let (title, body) = describe_shop_ticket();
-    let issue = world
-        .github
-        .open_issue_as(REPOSITORY, "ada", title, body)
-        .unwrap();
-    let ticket = format!("github:{REPOSITORY}#{issue}");
+    let (issue, ticket) = open_issue(&world, "ada");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
     let labels = world.github.issue(REPOSITORY, issue).unwrap().labels;
     assert_eq!(labels, ["bug", "triaged"]);
@@ -95,7 +90,7 @@ async fn documented_rules_triage_review_and_discuss() {
     let number = open_flawed_request(&world);
     world
         .github
-        .ask_for_review(REPOSITORY, number, "journeyman-agent", "rita")
+        .ask_for_review(REPOSITORY, number, AGENT, "rita")
         .unwrap();
     let ticket = format!("github:{REPOSITORY}#{number}");
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);
