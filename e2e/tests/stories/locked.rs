@@ -8,8 +8,9 @@ use testkit::{
 };
 
 use crate::{
-    ISSUE_RULES, assign_issue, await_own_comment, comment_with, complete_ticket, end_of, list_own_comments,
-    only_pull_request, open_issue, start_world_with_rules, start_world_with_settings,
+    ISSUE_RULES, assign_issue, await_end_of_requests, await_own_comment, comment_with, complete_ticket,
+    end_of, list_own_comments, only_pull_request, open_issue, start_world_with_rules,
+    start_world_with_settings,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -110,23 +111,12 @@ async fn moved_pull_request_ends_its_ticket_once() {
     let told = comment_with(&world, &key, "moved").await;
     assert!(told.contains("other/else#220"), "{told}");
 
-    let count = |part: &str, status: u16| {
-        let requests = world.github.requests().into_iter();
-        let found = requests.filter(|request| request.path.contains(part) && request.status == status);
-        found.count()
-    };
-    let listings = || count("/pulls?state=all", 200) + count("/pulls?state=all", 304);
-    let polls = async |more: usize| {
-        let before = listings();
-        let enough = async || (listings() >= before + more).then_some(());
-        world.until("listings", enough).await.unwrap();
-    };
-    // The poller reads the record of the end in its next round.
-    polls(2).await;
+    // The poller reads the record of the end in a later round.
     let path = format!("/pulls/{number}");
-    let reads = count(&path, 301);
-    polls(4).await;
-    assert_eq!(count(&path, 301), reads, "nothing asks for it any more");
+    await_end_of_requests(&world, &path, 301).await;
+    let reads = world
+        .github
+        .count_requests(|request| request.path.contains(&path) && request.status == 301);
     assert!(reads < 20, "{reads} reads");
     let ticket = TicketKey::jira(&key).unwrap();
     let runs = world.client.runs().recent(Some(&ticket)).await.unwrap();

@@ -166,6 +166,29 @@ async fn await_own_comment(world: &TestWorld, number: u64, text: &str) -> String
     found.unwrap_or_else(|error| panic!("{error}; there are {:#?}", list_own_comments(world, number)))
 }
 
+/// Waits until three more rounds of polls pass without a request whose path contains `part` and whose answer has
+/// `status`.
+async fn await_end_of_requests(world: &TestWorld, part: &str, status: u16) {
+    // Each round lists the changed pull requests once, so three whole rounds lie between four listings.
+    const LISTINGS: usize = 4;
+    let listing = format!("/repos/{}/pulls?state=all", fixture::REPOSITORY);
+    let earlier = world.github.count_requests(|_| true);
+    let ended = async || {
+        let (mut seen, mut listings) = (0, 0);
+        world.github.visit_requests(|request| {
+            seen += 1;
+            if request.path.contains(part) && request.status == status {
+                listings = 0;
+            } else if seen > earlier && request.path.contains(&listing) {
+                listings += 1;
+            }
+        });
+        (listings >= LISTINGS).then_some(())
+    };
+    let what = format!("the end of requests for {part} with answer {status}");
+    world.until(&what, ended).await.unwrap();
+}
+
 /// Returns the only pull request of the story's repository.
 fn only_pull_request(world: &TestWorld) -> StandInPullRequest {
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
