@@ -373,10 +373,10 @@ fn normalize_text(text: &str) -> String {
     let text: String = parts.collect();
     let mut plain = String::new();
     for character in text.chars() {
-        match character.is_ascii_digit() {
-            true if plain.ends_with('#') => {}
-            true => plain.push('#'),
-            false => plain.push(character),
+        if !character.is_ascii_digit() {
+            plain.push(character);
+        } else if !plain.ends_with('#') {
+            plain.push('#');
         }
     }
     plain
