@@ -26,14 +26,7 @@ async fn count_runs(world: &TestWorld, key: &str) -> usize {
 #[tokio::test(flavor = "multi_thread")]
 async fn repair_waits_while_skip_label_remains() {
     let (world, key) = complete_first_run("").await;
-    let mut script = fixture::build_note_script("", &json!([]));
-    if let Some(reply) = script.last_mut() {
-        *reply = ScriptStep::call(
-            "finish",
-            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that was missing."}),
-        );
-    }
+    let script = fixture::build_repair_script("notes/rounding.md", "no note on rounding");
     world.model.set_script_of(REPAIR, "", script);
     let number = only_pull_request(&world).number;
     let label = |labels: &[&str]| {
@@ -43,19 +36,10 @@ async fn repair_waits_while_skip_label_remains() {
             .unwrap();
     };
     label(&["skip-dispatch"]);
-    complete_check(
-        &world,
-        "notes",
-        RunConclusion::Failure,
-        "AssertionError: no note on rounding",
-    );
+    let log = "AssertionError: no note on rounding";
+    complete_check(&world, "notes", RunConclusion::Failure, log);
     label(&[]);
-    complete_check(
-        &world,
-        "notes",
-        RunConclusion::Failure,
-        "AssertionError: no note on rounding",
-    );
+    complete_check(&world, "notes", RunConclusion::Failure, log);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     comment_with(&world, &key, "The failing checks are repaired").await;
     assert_eq!(
@@ -82,11 +66,10 @@ async fn review_program_named_by_rules_is_addressed() {
     };
     review("other[bot]");
     let next = world.github.next_id();
-    let mut script = fixture::build_note_script(
-        "",
+    let script = fixture::build_note_script(
+        "A program wrote this review",
         &json!([{"id": next + 1, "disposition": "changed", "reply": "It is in notes."}]),
     );
-    script[0].expect = Some("A program wrote this review".to_owned());
     world.model.set_script_of(REVIEW, "", script);
     review("lint[bot]");
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);

@@ -151,16 +151,9 @@ async fn hostile_change_meets_every_wall() {
     );
 
     // A repair starts at the change's head, whose setup runs there without network.
-    let listing = vec![
-        call_command("ls vendor"),
-        call_write_file("notes/rounding.md", "Rounded.\n").expecting("good"),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
-                "summary": "The check asks for a note on rounding, which was missing."}),
-        ),
-    ];
-    world.model.set_script_of(REPAIR, "", listing);
+    let mut script = fixture::build_repair_script("notes/rounding.md", "good");
+    script.insert(0, call_command("ls vendor"));
+    world.model.set_script_of(REPAIR, "", script);
     let failed = [(
         "notes",
         RunConclusion::Failure,

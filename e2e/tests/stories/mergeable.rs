@@ -2,20 +2,17 @@
 
 use domain::StopReason;
 use e2e::{Options, TestWorld};
-use serde_json::json;
 use testkit::{
-    ScriptStep,
-    fixture::REPOSITORY,
+    fixture::{self, REPOSITORY},
     github::{BranchRuleset, RulesetCondition, RunConclusion},
 };
 
-use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request};
 
 /// Starts a world with a pull request that is ready for review.
 async fn start_with_ready_pull() -> (TestWorld, String) {
     let world = TestWorld::start(Options::default()).await.unwrap();
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     assert!(world.run_ci().await.unwrap());
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     assert!(!only_pull_request(&world).draft);
@@ -52,18 +49,7 @@ async fn outdated_base_is_updated_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failure_in_merge_queue_is_repaired() {
     let (world, key) = start_with_ready_pull().await;
-    let script = vec![
-        ScriptStep::call("read_file", json!({"path": "shop/cart.py"})),
-        ScriptStep::call(
-            "write_file",
-            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-        ),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "fix", "scope": "cart", "title": "Add the missing note",
-                "summary": "The check asks for a note on rounding, which was missing."}),
-        ),
-    ];
+    let script = fixture::build_repair_script("notes/rounding.md", "");
     world
         .model
         .set_script_of("Checks failed on the pull request", "", script);

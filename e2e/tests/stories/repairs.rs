@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::StopReason;
 use e2e::TestWorld;
 use serde_json::{Value, json};
-use testkit::{ScriptStep, fixture, github::RunConclusion};
+use testkit::{fixture, github::RunConclusion};
 
 use crate::{
     await_model_request, comment_with, complete_check, complete_first_run, end_of, list_commit_subjects,
@@ -18,14 +18,8 @@ const REPAIR: &str = "Checks failed on the pull request";
 /// Longer than any step of a story, so a run that waits for this model is canceled.
 const LONG: Duration = Duration::from_secs(600);
 
-fn build_repair_script(file: &str) -> Vec<ScriptStep> {
-    let mut script = fixture::build_repair_script(file, "");
-    script.insert(0, ScriptStep::call("read_file", json!({"path": "shop/cart.py"})));
-    script
-}
-
 /// Waits until the pull request has another head.
-async fn moved_on(world: &TestWorld, before: &str) -> String {
+async fn await_new_head(world: &TestWorld, before: &str) -> String {
     let found = world.until("a new head", async || {
         let head = only_pull_request(world).head_sha;
         (head != before).then_some(head)
@@ -47,8 +41,7 @@ async fn await_repair_result(world: &TestWorld, key: &str, nth: usize) -> Value 
 #[tokio::test(flavor = "multi_thread")]
 async fn failing_checks_are_repaired_until_ready() {
     let (world, key) = complete_first_run("").await;
-    let mut script = build_repair_script("notes/rounding.md");
-    script[0].expect = Some("AssertionError: no note on rounding".to_owned());
+    let script = fixture::build_repair_script("notes/rounding.md", "AssertionError: no note on rounding");
     world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
     complete_check(
@@ -58,7 +51,7 @@ async fn failing_checks_are_repaired_until_ready() {
         "AssertionError: no note on rounding",
     );
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    let second = moved_on(&world, &first).await;
+    let second = await_new_head(&world, &first).await;
     comment_with(&world, &key, "The failing checks are repaired").await;
     let pull = only_pull_request(&world);
     let expected = json!({"fixed": true, "strategy": "model", "commit_sha": second, "error": null});
@@ -83,15 +76,14 @@ fn push_user_commit(world: &TestWorld, file: &str) {
 #[tokio::test(flavor = "multi_thread")]
 async fn users_push_ends_repair_for_its_checks() {
     let (world, key) = complete_first_run("").await;
-    world
-        .model
-        .set_script_of(REPAIR, "", build_repair_script("notes/rounding.md"));
+    let script = fixture::build_repair_script("notes/rounding.md", "AssertionError: no note");
+    world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
     world.model.set_latency(LONG);
     complete_check(&world, "notes", RunConclusion::Failure, "AssertionError: no note");
     await_model_request(&world, &key, 1).await;
     push_user_commit(&world, "notes/person.md");
-    let theirs = moved_on(&world, &first).await;
+    let theirs = await_new_head(&world, &first).await;
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Superseded);
     world.model.set_latency(Duration::ZERO);
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
@@ -121,8 +113,8 @@ async fn external_check_is_repaired_with_teams_program() {
     let rules = "ci:\n  logs_command: [sh, -c, 'echo \"AssertionError: $CI_CHECK_NAME at $CI_CHECK_URL\"']\n";
     let (world, key) = complete_first_run(rules).await;
     let page = "https://circleci.example/jobs/7";
-    let mut script = build_repair_script("notes/rounding.md");
-    script[0].expect = Some(format!("AssertionError: notes at {page}"));
+    let expected = format!("AssertionError: notes at {page}");
+    let script = fixture::build_repair_script("notes/rounding.md", &expected);
     world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
     let red = RunConclusion::Failure;
@@ -131,7 +123,7 @@ async fn external_check_is_repaired_with_teams_program() {
         .run_check_elsewhere(fixture::REPOSITORY, &first, "notes", red, page)
         .unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    moved_on(&world, &first).await;
+    await_new_head(&world, &first).await;
     world.stop().await.unwrap();
 }
 
@@ -151,7 +143,7 @@ async fn repository_fixers_repair_without_model() {
             &[("notes/rounding.md", "")],
         )
         .unwrap();
-    let theirs = moved_on(&world, &first).await;
+    let theirs = await_new_head(&world, &first).await;
     comment_with(&world, &key, "It is a draft until the checks of that commit pass").await;
     complete_check(
         &world,
@@ -159,7 +151,7 @@ async fn repository_fixers_repair_without_model() {
         RunConclusion::Failure,
         "AssertionError: the note is empty",
     );
-    let ours = moved_on(&world, &theirs).await;
+    let ours = await_new_head(&world, &theirs).await;
     comment_with(&world, &key, "repository's own repairs mended").await;
     let command = "mkdir -p notes && echo Rounded. > notes/rounding.md";
     let expected = json!({"fixed": true, "strategy": command, "commit_sha": ours, "error": null});
@@ -243,9 +235,8 @@ async fn failure_on_target_branch_is_not_repaired() {
 #[tokio::test(flavor = "multi_thread")]
 async fn repeated_failure_after_repair_waits_for_user() {
     let (world, key) = complete_first_run("").await;
-    world
-        .model
-        .set_script_of(REPAIR, "", build_repair_script("notes/rounding.md"));
+    let script = fixture::build_repair_script("notes/rounding.md", "AssertionError: no note");
+    world.model.set_script_of(REPAIR, "", script);
     let first = only_pull_request(&world).head_sha;
     complete_check(
         &world,
@@ -253,7 +244,7 @@ async fn repeated_failure_after_repair_waits_for_user() {
         RunConclusion::Failure,
         "AssertionError: no note on rounding at 12:31",
     );
-    moved_on(&world, &first).await;
+    await_new_head(&world, &first).await;
     end_of(&world, &key, 1).await;
     complete_check(
         &world,
