@@ -11,15 +11,14 @@ use e2e::{
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, end_of, list_commit_subjects, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request};
 
 /// Completes the first run, and changes the same line on the base branch as a user. Returns the ticket and the head
 /// before the resolution.
 async fn start_conflict(script: Vec<ScriptStep>) -> (TestWorld, String, String) {
     let world = TestWorld::start(Options::default()).await.unwrap();
     world.model.set_script_of(RESOLUTION, "", script);
-    let key = world.ask().unwrap();
-    assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
+    let key = complete_ticket(&world).await;
     let before = only_pull_request(&world).head_sha;
     world
         .github
