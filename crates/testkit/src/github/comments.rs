@@ -118,7 +118,8 @@ pub(super) async fn create_comment(
     })
 }
 
-/// Refuses what another account than the author has done to a comment, such as `changed`.
+/// Refuses a change of a comment by another account than its author. `done` is the kind of the change, such as
+/// `deleted`.
 fn check_author(
     hub: &GitHubState,
     caller: &GitHubCaller,
