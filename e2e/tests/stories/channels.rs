@@ -8,21 +8,12 @@ use serde_json::{Value, json};
 use testkit::{ScriptStep, ServiceFault, fixture, fixture::REPOSITORY, github::RunConclusion};
 
 use crate::{
-    comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
+    build_polled_options, comment_with, complete_ticket, end_of, only_pull_request, start_world_with_rules,
     start_world_with_settings,
 };
 
 // URL without a listener.
 const NOWHERE: &str = "http://127.0.0.1:1/nowhere";
-
-/// Options with polls alone, every second.
-fn build_polled_options() -> Options {
-    Options {
-        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
-        no_webhooks: true,
-        ..Options::default()
-    }
-}
 
 /// Plays a ticket to its draft and delivers one CI event. Neither polls nor other webhooks report the checks.
 async fn ready_after(event: &str, body: impl Fn(&str, &str) -> Value) {

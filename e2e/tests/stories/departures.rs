@@ -5,16 +5,11 @@ use e2e::{Options, TestWorld};
 use testkit::{fixture, fixture::REPOSITORY};
 
 use crate::{
-    ISSUE_RULES, assign_issue, await_end_of_requests, await_own_comment, end_of, list_own_comments,
-    only_pull_request, open_issue,
+    ISSUE_RULES, assign_issue, await_end_of_requests, await_own_comment, build_polled_options, end_of,
+    list_own_comments, only_pull_request, open_issue,
 };
 
-const GATED: &str = "issues:\n  assignee: journeyman-agent\nagent:\n  approval: before_push\n";
 const OTHER: &str = "acme/other";
-
-fn poll_each_second() -> Vec<(&'static str, String)> {
-    vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())]
-}
 
 /// Starts a world with a second repository, and an issue that is assigned to Journeyman. Returns its number and ticket.
 async fn start_with_issue(options: Options) -> (TestWorld, u64, String) {
@@ -42,11 +37,11 @@ async fn check_pull_request(world: &TestWorld, ticket: &str, text: &str) {
     assert_eq!(runs.len(), 1, "{runs:#?}");
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn transferred_issue_ends_waiting_run() {
+/// Transfers an issue whose run waits for a decision, and checks the end of the run.
+async fn check_waiting_run(options: Options) {
     let (world, number, ticket) = start_with_issue(Options {
-        rules: GATED.to_owned(),
-        ..Options::default()
+        rules: format!("{ISSUE_RULES}agent:\n  approval: before_push\n"),
+        ..options
     })
     .await;
     await_own_comment(&world, number, "/approve").await;
@@ -61,6 +56,16 @@ async fn transferred_issue_ends_waiting_run() {
     );
     assert!(world.github.pull_requests(REPOSITORY).is_empty());
     world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn transferred_issue_ends_waiting_run() {
+    Box::pin(check_waiting_run(Options::default())).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn polls_find_transfer_during_run() {
+    Box::pin(check_waiting_run(build_polled_options())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -90,34 +95,10 @@ async fn transferred_issue_starts_at_new_place() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn polls_find_transfer_during_run() {
-    let (world, number, ticket) = start_with_issue(Options {
-        rules: GATED.to_owned(),
-        settings: poll_each_second(),
-        no_webhooks: true,
-        ..Options::default()
-    })
-    .await;
-    await_own_comment(&world, number, "/approve").await;
-    let to = world
-        .github
-        .transfer_issue(REPOSITORY, number, OTHER, "ada")
-        .unwrap();
-    let to = Some(format!("{OTHER}#{to}"));
-    assert_eq!(
-        end_of(&world, &ticket, 0).await,
-        StopReason::TicketLeft(TicketDeparture::Transferred { to })
-    );
-    world.stop().await.unwrap();
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn polls_find_deletion_after_delivery() {
     let (world, number, ticket) = start_with_issue(Options {
         rules: ISSUE_RULES.to_owned(),
-        settings: poll_each_second(),
-        no_webhooks: true,
-        ..Options::default()
+        ..build_polled_options()
     })
     .await;
     assert_eq!(end_of(&world, &ticket, 0).await, StopReason::Completed);

@@ -4,7 +4,10 @@ use domain::StopReason;
 use e2e::{Options, ProviderDialect, ServiceMode, TestWorld};
 use testkit::fixture;
 
-use crate::{complete_ticket, end_of, list_ticket_comments, only_pull_request, start_world_with_settings};
+use crate::{
+    build_polled_options, complete_ticket, end_of, list_ticket_comments, only_pull_request,
+    start_world_with_settings,
+};
 
 /// Plays the whole story and checks the final state of the external services.
 async fn play_whole_story(options: Options) {
@@ -168,13 +171,7 @@ async fn renewed_certificates_need_no_restart() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polling_alone_does_the_same() {
-    let settings = vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())];
-    play_whole_story(Options {
-        settings,
-        no_webhooks: true,
-        ..Options::default()
-    })
-    .await;
+    play_whole_story(build_polled_options()).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

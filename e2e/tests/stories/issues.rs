@@ -10,8 +10,8 @@ use testkit::{
 };
 
 use crate::{
-    assign_issue, await_own_comment, end_of, list_own_comments, only_pull_request, open_issue,
-    start_world_with_rules,
+    assign_issue, await_own_comment, build_polled_options, end_of, list_own_comments, only_pull_request,
+    open_issue, start_world_with_rules,
 };
 
 const RULES: &str = "issues:\n  assignee: journeyman-agent\n  labels: [for the agent]\npull_request:\n  \
@@ -85,9 +85,8 @@ async fn assigned_issue_becomes_merged_pull_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_find_issue_with_trigger_label() {
     let world = TestWorld::start(Options {
-        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
-        no_webhooks: true,
-        ..build_options()
+        rules: RULES.to_owned(),
+        ..build_polled_options()
     });
     let world = world.await.unwrap();
     let (number, ticket) = open_issue(&world, "ada");

@@ -103,6 +103,15 @@ async fn start_world_with_settings(settings: &[(&'static str, &str)]) -> TestWor
     TestWorld::start(options).await.unwrap()
 }
 
+/// Options with polls alone, every second.
+fn build_polled_options() -> Options {
+    Options {
+        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
+        no_webhooks: true,
+        ..Options::default()
+    }
+}
+
 /// Waits for the end of a ticket's nth run (from 0) and returns its reason.
 async fn end_of(world: &TestWorld, key: &str, nth: usize) -> StopReason {
     let run = world.run(key, nth).await.unwrap();

@@ -8,8 +8,8 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::StandInReview};
 
 use crate::{
-    AGENT, await_model_request, comment_with, complete_ticket, end_of, only_pull_request,
-    start_world_with_rules,
+    AGENT, await_model_request, build_polled_options, comment_with, complete_ticket, end_of,
+    only_pull_request, start_world_with_rules,
 };
 
 const RULES: &str = "pull_request:\n  reviewer: journeyman-agent\n";
@@ -117,9 +117,7 @@ async fn requested_review_follows_each_new_head() {
 async fn polls_find_requested_review() {
     let world = TestWorld::start(Options {
         rules: RULES.to_owned(),
-        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
-        no_webhooks: true,
-        ..Options::default()
+        ..build_polled_options()
     });
     let world = world.await.unwrap();
     let (number, ticket) = request_review(&world, build_review_script());

@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{JiraOptions, JiraTransition, ScriptStep, fixture};
 
-use crate::{comment_with, complete_ticket, end_of, only_pull_request};
+use crate::{build_polled_options, comment_with, complete_ticket, end_of, only_pull_request};
 
 /// Returns a workflow whose tickets are created in the status that requests work.
 fn born_ready() -> JiraOptions {
@@ -52,12 +52,7 @@ async fn ticket_created_in_status_is_worked_on() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn polls_find_ticket_created_in_status() {
-    Box::pin(a_created_ticket_is_worked_on(Options {
-        settings: vec![("INGEST__POLL_INTERVAL_S", "1".to_owned())],
-        no_webhooks: true,
-        ..Options::default()
-    }))
-    .await;
+    Box::pin(a_created_ticket_is_worked_on(build_polled_options())).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
