@@ -73,7 +73,7 @@ fn texts_for_people_use_continue() {
         collect_paths(&root.join(folder), &mut files);
     }
     let other_word = regex::Regex::new(r"(?i)\bgo(?:es)?\s+on\b").unwrap();
-    // Images and other files that are no text have no words.
+    // Images are not text, so they cannot be read as such.
     let has_other_word =
         |file: &PathBuf| std::fs::read_to_string(file).is_ok_and(|text| other_word.is_match(&text));
     let found: Vec<&PathBuf> = files.iter().filter(|file| has_other_word(file)).collect();
