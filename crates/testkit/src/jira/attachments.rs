@@ -17,7 +17,7 @@ use super::desk::JiraState;
 use super::extractors::JiraCaller;
 use super::rest::{JiraAnswer, refuse_request};
 use super::site::StandInSite;
-use super::state::{JiraAccount, TicketRecord, jira_now};
+use super::state::{JiraAccount, jira_now};
 
 /// Signature of every address at the host with the files.
 const SIGNATURE: &str = "signed-for-this-file";
@@ -59,9 +59,10 @@ pub(super) fn build_file_routes(site: &StandInSite) -> Router<Arc<JiraState>> {
 
 impl JiraState {
     fn find_attachment(&self, id: u64) -> Option<AttachmentRecord> {
-        let issues = self.all().into_iter();
-        let mut all = issues.flat_map(|issue: TicketRecord| issue.attachments);
-        all.find(|one| one.id == id)
+        let is_wanted = |attachment: &AttachmentRecord| attachment.id == id;
+        let issues = self.select_issues(|issue| issue.attachments.iter().any(is_wanted));
+        let mut attachments = issues.into_iter().flat_map(|issue| issue.attachments);
+        attachments.find(is_wanted)
     }
 }
 

@@ -57,12 +57,13 @@ impl IssueTable {
     }
 
     pub(super) fn named(&mut self, key_or_id: &str) -> Option<&mut TicketRecord> {
-        let is_meant = |issue: &TicketRecord| issue.key == key_or_id || issue.id.to_string() == key_or_id;
-        let found = self.by_key.values().find(|issue| is_meant(issue));
+        if self.by_key.contains_key(key_or_id) {
+            return self.by_key.get_mut(key_or_id);
+        }
         // A key of an existing issue comes before the former key of a moved one.
-        let id = match found {
-            Some(issue) => issue.id,
-            None => *self.former.get(key_or_id)?,
+        let id = match key_or_id.parse() {
+            Ok(id) => id,
+            Err(_) => *self.former.get(key_or_id)?,
         };
         self.by_key.values_mut().find(|issue| issue.id == id)
     }
@@ -120,8 +121,10 @@ impl JiraState {
         self.issues.lock().named(key_or_id).cloned()
     }
 
-    pub(super) fn all(&self) -> Vec<TicketRecord> {
-        self.issues.lock().by_key.values().cloned().collect()
+    pub(super) fn select_issues(&self, is_wanted: impl Fn(&TicketRecord) -> bool) -> Vec<TicketRecord> {
+        let issues = self.issues.lock();
+        let wanted = issues.by_key.values().filter(|issue| is_wanted(issue));
+        wanted.cloned().collect()
     }
 
     pub(super) fn create(

@@ -120,11 +120,7 @@ fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Resp
     if let Some(problem) = find_unknown_value(desk, &query) {
         return Err(render_bad_request(problem));
     }
-    let mut found: Vec<TicketRecord> = desk
-        .all()
-        .into_iter()
-        .filter(|issue| matches_query(desk, &query, issue))
-        .collect();
+    let mut found = desk.select_issues(|issue| matches_query(desk, &query, issue));
     // Jira documents no order of equal hits. The id decides here, in the direction of the first term.
     if query.order.first().is_some_and(|first| first.is_ascending) {
         found.sort_by_key(|issue| issue.id);
@@ -189,14 +185,14 @@ fn find_unknown_value(desk: &JiraState, query: &jql::JqlQuery) -> Option<String>
 
 fn matches_query(desk: &JiraState, query: &jql::JqlQuery, issue: &TicketRecord) -> bool {
     let status = &desk.statuses[issue.status].name;
-    let title = issue.summary.to_lowercase();
-    let mut words = title.split(|c: char| !c.is_alphanumeric());
-    let is_named = query.title_words.is_empty()
-        || words.any(|word| query.title_words.iter().any(|wanted| wanted == word));
+    let is_named = || {
+        let title = issue.summary.to_lowercase();
+        let mut words = title.split(|c: char| !c.is_alphanumeric());
+        words.any(|word| query.title_words.iter().any(|wanted| wanted == word))
+    };
     let is_wanted = query.keys.is_empty() || query.keys.contains(&issue.key);
     let is_open = !query.is_unfinished || desk.statuses[issue.status].category != "done";
-    is_named
-        && is_wanted
+    is_wanted
         && is_open
         && query
             .project
@@ -213,4 +209,5 @@ fn matches_query(desk: &JiraState, query: &jql::JqlQuery, issue: &TicketRecord) 
             .created_since
             .is_none_or(|since| jira_time(&issue.created).is_some_and(|created| created >= since))
         && query.labels.iter().all(|label| issue.labels.contains(label))
+        && (query.title_words.is_empty() || is_named())
 }
