@@ -80,6 +80,7 @@ impl From<queue::Error> for ApiProblem {
     fn from(error: queue::Error) -> Self {
         match error {
             queue::Error::Unavailable { .. } => {
+                tracing::warn!(error = %format_error_chain(&error), "a call of the API is refused");
                 Self::Unavailable("the queue does not answer; try again".to_owned())
             }
             queue::Error::Full { .. } => Self::Unavailable(error.to_string()),
