@@ -9,7 +9,7 @@ use async_nats::{
 use domain::{ErrorCause, Fact, JournalEntry, RunId, TicketKey, Timestamp};
 use futures::{
     FutureExt as _, Stream, StreamExt as _, TryStreamExt as _,
-    future::{self, BoxFuture},
+    future::BoxFuture,
     stream::{self, BoxStream},
 };
 
@@ -19,6 +19,7 @@ use crate::{
     error::Error,
     names::{self, JOURNAL, KeyValueBucket, RecordKey},
     objects::ContentStore,
+    watch::LogWatch,
     wire::{ChainedMessage, CompareOutcome},
 };
 
@@ -251,28 +252,9 @@ impl RunJournals {
         Ok(expired)
     }
 
-    /// Follows a run: its entries from position `from` on, then new ones. The stream does not end by itself.
+    /// Follows a run from its last entry, if it has one. The stream ends only at an error.
     ///
-    /// # Errors
-    /// [`Error::Unavailable`] when it cannot start.
-    pub async fn follow(
-        &self,
-        run: &RunId,
-        from: u64,
-    ) -> Result<BoxStream<'static, Result<JournalEntry, Error>>, Error> {
-        let entries = self
-            .ordered(names::build_journal_subject(run), DeliverPolicy::All)
-            .await?;
-        let wanted = move |item: &Result<(RunId, JournalEntry), Error>| {
-            future::ready(item.as_ref().map_or(true, |(_, entry)| entry.position >= from))
-        };
-        Ok(entries
-            .filter(wanted)
-            .map(|item| item.map(|(_, entry)| entry))
-            .boxed())
-    }
-
-    /// Follows a run from its last entry, if it has one. The stream does not end by itself.
+    /// It creates no consumer: a server admits 1,000 of them for each stream, and keeps those of former followers for 30 s.
     ///
     /// # Errors
     /// [`Error::Unavailable`] when it cannot start.
@@ -280,17 +262,31 @@ impl RunJournals {
         &self,
         run: &RunId,
     ) -> Result<BoxStream<'static, Result<JournalEntry, Error>>, Error> {
+        let (connection, objects) = (Arc::clone(&self.connection), self.objects());
         let subject = names::build_journal_subject(run);
-        // By sequence: the client recreates an ordered consumer after an interruption, and with `New` it
-        // would then miss the entries in between if it had not received a message before.
-        let policy = match self.connection.last(JOURNAL, &subject).await? {
-            Some(last) => DeliverPolicy::ByStartSequence {
-                start_sequence: last.sequence,
-            },
-            None => DeliverPolicy::All,
-        };
-        let entries = self.ordered(subject, policy).await?;
-        Ok(entries.map(|item| item.map(|(_, entry)| entry)).boxed())
+        let watch = LogWatch::open(Arc::clone(&connection), JOURNAL, subject.clone()).await?;
+        let first = watch.last_sequence().max(1);
+        let pages = stream::try_unfold((watch, first), move |(mut watch, next)| {
+            let (connection, subject) = (Arc::clone(&connection), subject.clone());
+            async move {
+                if next > watch.last_sequence() {
+                    watch.changed().await;
+                }
+                let page = connection.small_page(JOURNAL, &subject, next).await?;
+                // An empty page: the journal was deleted meanwhile.
+                let last = page.last().map_or(watch.last_sequence(), |last| last.sequence);
+                let next = last + 1;
+                Ok::<_, Error>(Some((page, (watch, next))))
+            }
+        });
+        let stored = pages
+            .map_ok(|page| stream::iter(page.into_iter().map(Ok::<_, Error>)))
+            .try_flatten();
+        let entries = stored.and_then(move |stored| {
+            let objects = objects.clone();
+            async move { body::read_record(&objects, stored).await }
+        });
+        Ok(entries.boxed())
     }
 
     /// Follows the new entries of all runs from now on.
@@ -300,19 +296,10 @@ impl RunJournals {
     pub async fn follow_all(
         &self,
     ) -> Result<BoxStream<'static, Result<(RunId, JournalEntry), Error>>, Error> {
-        self.ordered(names::build_journal_filter(), DeliverPolicy::New)
-            .await
-    }
-
-    async fn ordered(
-        &self,
-        filter_subject: String,
-        deliver_policy: DeliverPolicy,
-    ) -> Result<BoxStream<'static, Result<(RunId, JournalEntry), Error>>, Error> {
-        let failed = |cause: ErrorCause| Error::unavailable("follow a journal", cause);
+        let failed = |cause: ErrorCause| Error::unavailable("follow all journals", cause);
         let config = OrderedConfig {
-            filter_subject,
-            deliver_policy,
+            filter_subject: names::build_journal_filter(),
+            deliver_policy: DeliverPolicy::New,
             ..OrderedConfig::default()
         };
         let consumer = self
@@ -326,7 +313,7 @@ impl RunJournals {
         let decoded = messages.then(move |message| {
             let objects = objects.clone();
             async move {
-                let message = message.map_err(|error| Error::unavailable("follow a journal", error))?;
+                let message = message.map_err(|error| Error::unavailable("follow all journals", error))?;
                 decode_entry(&objects, message).await
             }
         });

@@ -235,6 +235,8 @@ impl NatsPermissions {
         self.publish(names::build_delivery_filter());
         self.publish(TRIGGERS.records());
         self.follow(JOURNAL);
+        // It watches the journals of followed runs.
+        self.subscribe.push(names::build_journal_filter());
         self.subscribe.push(names::build_live_filter());
     }
 

@@ -1,5 +1,6 @@
-//! Notifications by core NATS, which stores nothing: appends to one ticket's log, for a worker that holds the ticket,
-//! and live output of running tools, for current viewers. A slow viewer misses parts.
+//! Notifications by core NATS, which stores nothing: appends to one ticket's log or one run's journal, for a worker
+//! that holds the ticket and for followers of the run, and live output of running tools, for current viewers. A slow
+//! viewer misses parts.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,7 +16,7 @@ const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(15);
 const SETTLE_TRIES: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
-/// Notifications of appends to one ticket's log.
+/// Notifications of appends to one ticket's log, or to one run's journal.
 pub struct LogWatch {
     connection: Arc<NatsConnection>,
     stream: &'static str,
@@ -59,7 +60,12 @@ impl LogWatch {
         })
     }
 
-    /// Waits for the next append to the ticket's log. Cancel-safe.
+    /// Stream sequence of the last known record; 0 without one.
+    pub(crate) const fn last_sequence(&self) -> u64 {
+        self.seen
+    }
+
+    /// Waits for the next append to the log. Cancel-safe.
     pub async fn changed(&mut self) {
         loop {
             // Only after a notification or a long silence: most waits of a worker end with the work.

@@ -200,7 +200,7 @@ async fn exercise_planner_work(ingest: &Queue, planner: &Queue, stop: &Cancellat
             .is_none()
     );
     token.finish().await.unwrap();
-    let mut live = ingest.journal().follow(&run, 0).await.unwrap();
+    let mut live = ingest.journal().follow_newest(&run).await.unwrap();
     assert_eq!(await_soon(live.next()).await.unwrap().unwrap().position, 0);
     let mut printed = ingest.live().follow(&run).await.unwrap();
     // The server knows the subscription once it answers.

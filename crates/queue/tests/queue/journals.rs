@@ -316,38 +316,38 @@ async fn simultaneous_steps_keep_every_journal_complete() {
 }
 
 #[tokio::test]
-async fn follower_gets_existing_then_new_entries() {
+async fn new_entries_of_all_runs_are_followed() {
     let world = World::new().await;
     let journal = world.queue.journal();
+    journal
+        .append(&build_run_id(3), 0, &build_entry(0, "before"))
+        .await
+        .unwrap();
     let mut everything = journal.follow_all().await.unwrap();
-    let mut last = 0;
-    for position in 0..3 {
-        last = journal
-            .append(
-                &build_run_id(1),
-                last,
-                &build_entry(position, &format!("n{position}")),
-            )
-            .await
-            .unwrap();
+    for number in 1..=2 {
+        let entry = build_entry(0, &format!("n{number}"));
+        journal.append(&build_run_id(number), 0, &entry).await.unwrap();
+        let (run, seen) = await_soon(everything.next()).await.unwrap().unwrap();
+        assert_eq!((run, seen), (build_run_id(number), entry));
     }
-    let mut followed = journal.follow(&build_run_id(1), 1).await.unwrap();
-    assert_eq!(await_soon(followed.next()).await.unwrap().unwrap().position, 1);
-    assert_eq!(await_soon(followed.next()).await.unwrap().unwrap().position, 2);
+}
+
+/// A server admits 1,000 consumers for each stream.
+#[tokio::test]
+async fn followers_outnumber_consumers_of_stream() {
+    const FOLLOWERS: u64 = 1_001;
+    let world = World::new().await;
+    let journal = world.queue.journal();
+    let mut followed = Vec::new();
+    for number in 1..=FOLLOWERS {
+        followed.push(journal.follow_newest(&build_run_id(number)).await.unwrap());
+    }
     journal
-        .append(&build_run_id(2), 0, &build_entry(0, "other"))
+        .append(&build_run_id(FOLLOWERS), 0, &build_entry(0, "0"))
         .await
         .unwrap();
-    journal
-        .append(&build_run_id(1), last, &build_entry(3, "n3"))
-        .await
-        .unwrap();
-    assert_eq!(await_soon(followed.next()).await.unwrap().unwrap().position, 3);
-    let seen: Vec<_> = await_soon(everything.by_ref().take(5).try_collect::<Vec<_>>())
-        .await
-        .unwrap();
-    assert_eq!(seen[3], (build_run_id(2), build_entry(0, "other")));
-    assert_eq!(seen[4], (build_run_id(1), build_entry(3, "n3")));
+    let last = followed.last_mut().unwrap();
+    assert_eq!(await_soon(last.next()).await.unwrap().unwrap().position, 0);
 }
 
 #[tokio::test]
