@@ -150,7 +150,11 @@ async fn refused_thinking_is_omitted_on_retry() {
 async fn refused_images_and_thinking_are_both_omitted() {
     // Before the thinking of the first reply, and after it.
     for place in [1, 3] {
-        let model = start_model(vec![build_read_step().thinking("Hm."), ScriptStep::reply("Done.")]).await;
+        let model = start_model(vec![
+            build_read_step().thinking("Hm."),
+            ScriptStep::reply("Done."),
+        ])
+        .await;
         let mut settings = build_model_settings("anthropic", &model.url());
         settings.images = Some(true);
         let mut transcript = build_opening_transcript();
