@@ -207,9 +207,9 @@ async fn signed_webhooks_report_checks_review_merge() {
     let (url, received) = start_receiver().await;
     github.set_webhook(&url, "secret");
     let head = github
-        .commit(REPOSITORY, "fix", "change", &[("src/b.txt", "b\n")])
+        .commit(REPOSITORY, "fix/cart", "change", &[("src/b.txt", "b\n")])
         .unwrap();
-    let (_, opened) = open_pull(&github, "fix").await;
+    let (_, opened) = open_pull(&github, "fix/cart").await;
     assert!(
         github.merge(REPOSITORY, 1, "rita").is_err(),
         "a draft cannot be merged"
