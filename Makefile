@@ -8,7 +8,7 @@ export CARGO_INCREMENTAL ?= 0
 export PATH := $(CURDIR)/.tools/venv/bin:$(PATH)
 export JOURNEYMAN_NATS_SERVER ?= $(firstword $(wildcard $(CURDIR)/.tools/venv/bin/nats-server))
 
-.PHONY: help setup demo test lint advisories fmt bench bench-docs peers profile-build faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release release-check install whole-stories
+.PHONY: help setup demo test lint advisories fmt bench bench-docs bench-setup peers profile-build faults up images images-check cluster-test k8s-check sandbox-check crash-matrix replay fuzz contract console-check skew-check scale-sim wheel release release-check install whole-stories
 
 help: ## Show this list
 	@grep -hE '^[a-z0-9-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | expand -t 12
@@ -54,14 +54,17 @@ advisories: ## Ask the database of advisories about every crate; says so where i
 fmt: ## Format the code
 	$(CARGO) fmt --all
 
+bench-setup: # As `setup`, with what the floors of the bench need.
+	@scripts/setup.sh bench
+
 # Without link-time optimization: it costs minutes a binary and changes no ratio.
 BENCH_BUILD = CARGO_PROFILE_RELEASE_LTO=off $(BUILD_SCENARIOS) --release --bin journeyman
 
-bench: setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services tickets proof large polls durable retrieval tokens folder setup whole operation crowd"] [BENCH_ARGS=--long]
+bench: bench-setup ## Print one line for each figure: bench <name> <value> <unit> [PARTS="services tickets proof large polls durable retrieval tokens folder setup whole operation crowd"] [BENCH_ARGS=--long]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/scenarios bench $(PARTS) $(BENCH_ARGS)
 
-bench-docs: setup ## Measure as `make bench` does and write the figures into docs/: commit first, on a quiet machine [BENCH_ARGS=--long]
+bench-docs: bench-setup ## Measure as `make bench` does and write the figures into docs/: commit first, on a quiet machine [BENCH_ARGS=--long]
 	@$(BENCH_BUILD)
 	@$(TARGET_DIR)/release/scenarios bench $(PARTS) $(BENCH_ARGS) --write-docs docs
 

@@ -2,6 +2,7 @@
 # Gets what the demo and the tests need and the machine lacks: nats-server >= 2.12.5 and redis-server or valkey-server.
 # Idempotent; prints one line for each thing that it installs. Needs git, cargo, a C compiler and python3.
 # `scripts/setup.sh servers` is for machines that build nothing: it needs no cargo and no C compiler.
+# `scripts/setup.sh bench` also gets ripgrep, the floor of searches.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -62,5 +63,14 @@ redis() {
     as_root env DEBIAN_FRONTEND=noninteractive RUNLEVEL=1 apt-get install -y -qq --no-install-recommends redis-server >/dev/null
 }
 
+ripgrep() {
+    if command -v rg >/dev/null; then return; fi
+    need apt-get "ripgrep is missing; install it"
+    say "installing ripgrep"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends ripgrep >/dev/null
+}
+
 nats
 redis
+if [ "${1:-}" = bench ]; then ripgrep; fi
