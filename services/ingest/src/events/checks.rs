@@ -7,7 +7,7 @@ use domain::{
     MergeState, ObservedCheck, ObservedWorkflowRun, PullRequestEvent, PullRequestRecord, PullRequestRef,
     RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason, judge_checks,
 };
-use github::{CommitCheck, CommitRun, WorkflowRunProgress};
+use github::{CommitCheck, CommitRun, PullRequest, WorkflowRunProgress};
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
@@ -23,6 +23,7 @@ const FAILED_CHECKS: usize = 20;
 const READ_LOGS: usize = 6;
 const PAGE_CHARS: usize = 500;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
+const NOT_OPEN_HEAD: &str = "not the open head of the pull request";
 
 /// Possible completion of the checks of a head.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -127,8 +128,8 @@ impl EventKind for ChecksChanged {
                     return Ok(EventVerdict::Early(early));
                 };
                 let now = facts.pull_request(repository, &ours.number)?;
-                if now.head != self.head || is_closed(now) {
-                    return Ok(EventVerdict::nothing("not the open head of the pull request"));
+                if !is_open_head(now, &self.head) {
+                    return Ok(EventVerdict::nothing(NOT_OPEN_HEAD));
                 }
                 (&record.ticket, ours)
             }
@@ -176,8 +177,8 @@ impl EventKind for ChecksChanged {
         if let Some(open) = open {
             return Ok(open);
         }
-        if is_left_alone(ours, facts)? {
-            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
+        if let Some(obstacle) = find_obstacle(ours, &self.head, facts)? {
+            return Ok(EventVerdict::nothing(obstacle));
         }
         // Most workflows do not run on a head that conflicts, so its green checks prove nothing about the merge.
         if conclusion == ChecksConclusion::Success && is_conflicting(ours, facts)? {
@@ -250,13 +251,24 @@ fn is_conflicting(ours: &PullRequestRef, facts: &DecisionFacts) -> Result<bool, 
     Ok(now.merge.state == MergeState::Conflicting)
 }
 
-/// True when a skip label excludes our pull request from all work.
-fn is_left_alone(ours: &PullRequestRef, facts: &DecisionFacts) -> Result<bool, Need> {
-    let Some(rules) = facts.book.for_repository(&ours.repository) else {
-        return Ok(false);
-    };
+/// Returns the reason why the checks of a head lead to nothing: a newer head, an end, or a skip label. A poll may know an
+/// older head than the pull request has.
+fn find_obstacle(
+    ours: &PullRequestRef,
+    head: &CommitId,
+    facts: &DecisionFacts,
+) -> Result<Option<&'static str>, Need> {
     let now = facts.pull_request(&ours.repository, &ours.number)?;
-    Ok(skip::find_own_skip(now, rules).is_some())
+    if !is_open_head(now, head) {
+        return Ok(Some(NOT_OPEN_HEAD));
+    }
+    let rules = facts.book.for_repository(&ours.repository);
+    let is_skipped = rules.is_some_and(|rules| skip::find_own_skip(now, rules).is_some());
+    Ok(is_skipped.then_some(skip::FORBIDDEN))
+}
+
+fn is_open_head(now: &PullRequest, head: &CommitId) -> bool {
+    now.head == *head && !is_closed(now)
 }
 
 /// Summary of checks with at least one failure, with the details of each failure.
@@ -308,8 +320,8 @@ impl ChecksAbsent {
 
 impl EventKind for ChecksAbsent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
-        if is_left_alone(&self.ours, facts)? {
-            return Ok(EventVerdict::nothing(skip::FORBIDDEN));
+        if let Some(obstacle) = find_obstacle(&self.ours, &self.head, facts)? {
+            return Ok(EventVerdict::nothing(obstacle));
         }
         let runs = facts.workflow_runs(&self.ours.repository, &self.head)?;
         if runs.iter().any(|run| run.progress != WorkflowRunProgress::Ended) {
@@ -382,8 +394,8 @@ fn notify_waiting(
     if let Some(sequence) = facts.known(ticket, &key)? {
         return Ok(EventVerdict::Known(*sequence));
     }
-    if is_left_alone(ours, facts)? {
-        return Ok(EventVerdict::nothing(skip::FORBIDDEN));
+    if let Some(obstacle) = find_obstacle(ours, head, facts)? {
+        return Ok(EventVerdict::nothing(obstacle));
     }
     let names = waiting
         .into_iter()

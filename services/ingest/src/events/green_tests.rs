@@ -5,7 +5,7 @@ use domain::{FailureClass, PullRequestEvent, SkipReason, TriggerKey, TriggerReas
 use github::{CheckConclusion, CommitCheck, CommitRun, WorkflowRunProgress};
 
 use super::{
-    EventVerdict,
+    EventKind, EventVerdict,
     checks::{ChecksAbsent, ChecksChanged, ChecksPending},
     tests::{
         build_checked_facts, build_commit_check, build_commit_id, build_pull_record, build_pull_reference,
@@ -159,6 +159,53 @@ fn endless_checks_are_reported_by_name() {
     );
     let ended = with_runs(vec![green], vec![]);
     assert_eq!(expect_nothing(&pending, &ended), "the checks have ended");
+}
+
+/// The poll that read the head may know of a push only later.
+#[test]
+fn checks_of_former_head_lead_to_nothing() {
+    let ended = github::PullRequest {
+        closed_at: Some(bootstrap::read_wall_clock()),
+        ..pull_request()
+    };
+    let moved = github::PullRequest {
+        head: "b".repeat(40).parse().unwrap(),
+        ..pull_request()
+    };
+    let record = build_pull_record();
+    for now in [moved, ended] {
+        let facts_of = |checks: &[CommitCheck], progress: WorkflowRunProgress| {
+            let mut facts = build_checked_facts(now.clone(), checks.to_vec());
+            let runs = vec![build_commit_run("Tests", progress)];
+            facts.put_workflow_runs(build_repository_name(), build_commit_id(), runs);
+            facts
+        };
+        let check = |end| vec![build_commit_check(1, end)];
+        let absent = ChecksAbsent::from_poll(&record, build_commit_id());
+        let pending = ChecksPending::from_poll(&record, build_commit_id());
+        let events: [(&dyn EventKind, Vec<CommitCheck>, WorkflowRunProgress); 5] = [
+            (
+                &build_polled_event(),
+                check(Some(CheckConclusion::Success)),
+                WorkflowRunProgress::Ended,
+            ),
+            (
+                &build_polled_event(),
+                check(Some(CheckConclusion::Failure)),
+                WorkflowRunProgress::Ended,
+            ),
+            (&build_polled_event(), vec![], WorkflowRunProgress::AwaitsApproval),
+            (&absent, vec![], WorkflowRunProgress::Ended),
+            (&pending, check(None), WorkflowRunProgress::Ended),
+        ];
+        for (event, checks, progress) in events {
+            let facts = facts_of(&checks, progress);
+            assert_eq!(
+                expect_nothing(event, &facts),
+                "not the open head of the pull request"
+            );
+        }
+    }
 }
 
 /// Class of a failed check with one log that failed on the base with another.
