@@ -16,9 +16,9 @@ const METHODS_WITH_BODY = ['POST', 'PUT', 'PATCH'];
 
 const templates = Object.entries(rest.paths).map(([path, item]) => ({ path, item, pattern: pattern(path, item) }));
 
-/** Git, the store of Git LFS and the stored logs are behind other names than the interface's, and are no part of its description. */
+/** Git, stored objects, logs and files of comments have addresses of their own, which the description does not contain. */
 export function isDescribed({ path }) {
-  return !/^\/(git|lfs-store|stored-logs)\//.test(path);
+  return !/^\/(git|lfs-store|stored-logs|user-attachments)\//.test(path);
 }
 
 /** The name of an exchange and what is wrong with it; `isOurs` is whether one of our clients asked. */
@@ -126,6 +126,13 @@ async function checkGraphql({ body }, answer, isOurs) {
     schema: graphql, document, rootValue: answer.body.data, variableValues: body.variables,
     // An answer holds its values under the aliases of the query.
     fieldResolver: (source, _arguments, _context, info) => source[info.path.key],
+    typeResolver: (source, _context, info) => source.__typename ?? firstFragmentType(info),
   });
   return [...problems, ...(run.errors ?? []).map((error) => `answer: ${error.message}`)];
+}
+
+/** The type of an abstract node that a query does not ask for: the only one whose fields it reads. */
+function firstFragmentType({ fieldNodes }) {
+  const selections = fieldNodes.flatMap((node) => node.selectionSet?.selections ?? []);
+  return selections.find((selection) => selection.typeCondition)?.typeCondition.name.value;
 }
