@@ -59,10 +59,9 @@ pub(super) fn build_file_routes(site: &StandInSite) -> Router<Arc<JiraState>> {
 
 impl JiraState {
     fn find_attachment(&self, id: u64) -> Option<AttachmentRecord> {
-        let is_wanted = |attachment: &AttachmentRecord| attachment.id == id;
-        let issues = self.select_issues(|issue| issue.attachments.iter().any(is_wanted));
-        let mut attachments = issues.into_iter().flat_map(|issue| issue.attachments);
-        attachments.find(is_wanted)
+        let issues = self.issues.lock();
+        let mut attachments = issues.iter().flat_map(|issue| &issue.attachments);
+        attachments.find(|attachment| attachment.id == id).cloned()
     }
 }
 

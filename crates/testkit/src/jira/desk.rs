@@ -51,6 +51,10 @@ pub(super) struct IssueTable {
 }
 
 impl IssueTable {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &TicketRecord> {
+        self.by_key.values()
+    }
+
     pub(super) fn fresh_id(&mut self) -> u64 {
         self.next_id += 1;
         10_000 + self.next_id
@@ -119,12 +123,6 @@ impl JiraState {
 
     pub(super) fn issue(&self, key_or_id: &str) -> Option<TicketRecord> {
         self.issues.lock().named(key_or_id).cloned()
-    }
-
-    pub(super) fn select_issues(&self, is_wanted: impl Fn(&TicketRecord) -> bool) -> Vec<TicketRecord> {
-        let issues = self.issues.lock();
-        let wanted = issues.by_key.values().filter(|issue| is_wanted(issue));
-        wanted.cloned().collect()
     }
 
     pub(super) fn create(

@@ -60,10 +60,10 @@ pub(super) async fn search_issues(
             .parse::<usize>()
             .map_err(|_| render_bad_request("The nextPageToken is invalid"))?,
     };
-    let found = find_issues(&desk, &search.jql)?;
     let limit = search.max_results.clamp(1, 100);
-    let page = render_page(&desk, &found, start, limit, &search.fields);
-    let is_last = start + page.len() >= found.len();
+    let found = find_issues(&desk, &search.jql, start, limit)?;
+    let page = render_page(&desk, &found.page, &search.fields);
+    let is_last = start + page.len() >= found.total;
     let mut body = json!({"issues": page, "isLast": is_last});
     if !is_last {
         body["nextPageToken"] = json!((start + limit).to_string());
@@ -76,25 +76,18 @@ pub(super) async fn search_from_start(
     _caller: JiraCaller,
     JsonBody(search): JsonBody<DataCenterBody>,
 ) -> JiraAnswer {
-    let found = find_issues(&desk, &search.jql)?;
     // A Data Center has up to 1,000 issues per page, the Cloud up to 100.
     let limit = search.max_results.clamp(1, 1000);
-    let page = render_page(&desk, &found, search.start_at, limit, &search.fields);
+    let found = find_issues(&desk, &search.jql, search.start_at, limit)?;
+    let page = render_page(&desk, &found.page, &search.fields);
     let body = json!({
-        "expand": "schema,names", "startAt": search.start_at, "maxResults": limit, "total": found.len(), "issues": page,
+        "expand": "schema,names", "startAt": search.start_at, "maxResults": limit, "total": found.total, "issues": page,
     });
     Ok(render_json_answer(StatusCode::OK, body))
 }
 
-fn render_page(
-    desk: &JiraState,
-    found: &[TicketRecord],
-    start: usize,
-    limit: usize,
-    fields: &[String],
-) -> Vec<Value> {
-    let page = found.iter().skip(start).take(limit);
-    let hits = page.map(|issue| {
+fn render_page(desk: &JiraState, page: &[TicketRecord], fields: &[String]) -> Vec<Value> {
+    let hits = page.iter().map(|issue| {
         if fields.is_empty() {
             json!({"id": issue.id.to_string()})
         } else {
@@ -104,8 +97,17 @@ fn render_page(
     hits.collect()
 }
 
-/// Returns all hits in the order of the query.
-fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Response> {
+/// One page of the hits of a query.
+struct SearchPage {
+    page: Vec<TicketRecord>,
+    /// Hits on all pages.
+    total: usize,
+}
+
+/// Returns up to `limit` hits in the order of the query, from the position `start`.
+///
+/// Copies only that page: a poller's query matches each ticket of a large test.
+fn find_issues(desk: &JiraState, wanted: &str, start: usize, limit: usize) -> Result<SearchPage, Response> {
     let query = jql::parse_query(wanted).map_err(|problem| {
         desk.log.violation(format!("JQL {wanted:?}: {problem}"));
         render_bad_request(format!("Error in the JQL Query: {problem}"))
@@ -120,7 +122,11 @@ fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Resp
     if let Some(problem) = find_unknown_value(desk, &query) {
         return Err(render_bad_request(problem));
     }
-    let mut found = desk.select_issues(|issue| matches_query(desk, &query, issue));
+    let issues = desk.issues.lock();
+    let mut found: Vec<&TicketRecord> = issues
+        .iter()
+        .filter(|issue| matches_query(desk, &query, issue))
+        .collect();
     // Jira documents no order of equal hits. The id decides here, in the direction of the first term.
     if query.order.first().is_some_and(|first| first.is_ascending) {
         found.sort_by_key(|issue| issue.id);
@@ -137,7 +143,10 @@ fn find_issues(desk: &JiraState, wanted: &str) -> Result<Vec<TicketRecord>, Resp
             }
         });
     }
-    Ok(found)
+    Ok(SearchPage {
+        page: found.iter().skip(start).take(limit).copied().cloned().collect(),
+        total: found.len(),
+    })
 }
 
 /// Compares two tickets by a field, in ascending order.
