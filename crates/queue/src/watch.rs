@@ -12,7 +12,7 @@ use tokio::time::{sleep, timeout};
 use crate::{connection::NatsConnection, error::Error, names};
 
 // Core NATS delivers at most once. A lost notification is noticed after this time.
-const LOOK_ANYWAY_AFTER: Duration = Duration::from_secs(15);
+const RECHECK_AFTER: Duration = Duration::from_secs(15);
 const SETTLE_TRIES: u32 = 20;
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -76,7 +76,7 @@ impl LogWatch {
                     return;
                 }
             }
-            let notified = timeout(LOOK_ANYWAY_AFTER, self.subscriber.next()).await;
+            let notified = timeout(RECHECK_AFTER, self.subscriber.next()).await;
             // Before the next await, so that a cancellation loses no notification.
             self.is_due = true;
             match notified {
@@ -91,7 +91,7 @@ impl LogWatch {
                     }
                 }
                 // The subscription has ended for good, with the connection.
-                Ok(None) => sleep(LOOK_ANYWAY_AFTER).await,
+                Ok(None) => sleep(RECHECK_AFTER).await,
                 Err(_) => {}
             }
         }
