@@ -66,7 +66,7 @@ pub struct FetchWatch {
     limit: Duration,
     least: u64,
     state: Arc<Mutex<ProgressState>>,
-    told: Arc<watch::Sender<FetchProgress>>,
+    published: Arc<watch::Sender<FetchProgress>>,
 }
 
 #[derive(Debug, Default)]
@@ -85,20 +85,20 @@ impl FetchWatch {
             limit: Duration::from_secs(settings.progress_limit_s),
             least: settings.least_kib.saturating_mul(1024),
             state: Arc::default(),
-            told: Arc::new(watch::channel(FetchProgress::default()).0),
+            published: Arc::new(watch::channel(FetchProgress::default()).0),
         }
     }
 
     /// Receiver of the progress.
     pub fn follow(&self) -> watch::Receiver<FetchProgress> {
-        self.told.subscribe()
+        self.published.subscribe()
     }
 
     /// Publishes progress that another source reports, such as the git gate.
     pub fn publish(&self, progress: FetchProgress) {
-        self.told.send_if_modified(|told| {
-            let is_new = *told != progress;
-            *told = progress;
+        self.published.send_if_modified(|published| {
+            let is_new = *published != progress;
+            *published = progress;
             is_new
         });
     }
