@@ -8,7 +8,7 @@ use tokio::time::Instant;
 /// Page size of GitHub's delivery log and of Jira's search.
 const PAGE: u64 = 100;
 /// Calls per poll of a commit's checks: check runs and statuses.
-const CALLS_A_LOOK: u64 = 2;
+const CALLS_PER_READ: u64 = 2;
 /// Calls per changed pull request of ours: its reviews.
 const CALLS_A_CHANGE: u64 = 1;
 /// Searches per project: requested tickets, and changed tickets.
@@ -102,7 +102,7 @@ impl SimulatedPolls {
             if !self.allowance.spend(now) {
                 break;
             }
-            round.counted += CALLS_A_LOOK;
+            round.counted += CALLS_PER_READ;
             open.tracked.note_read(now >= open.checked, now);
         }
         round
