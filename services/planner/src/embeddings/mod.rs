@@ -5,16 +5,17 @@ mod ranking;
 
 use std::{num::NonZeroUsize, sync::Arc, time::Duration};
 
+use anyhow::Context as _;
 use domain::{CodeSeed, RepositoryRules, cause::format_error_chain};
 use futures::{StreamExt as _, future::try_join_all};
 use lru::LruCache;
 use parking_lot::Mutex;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
-use secrecy::ExposeSecret as _;
+use reqwest::header::{AUTHORIZATION, HeaderMap};
 use serde::{Deserialize, Serialize};
 
 use crate::config::EmbeddingSettings;
 use crate::executors::{CodeSeeds, SeedCandidate};
+use crate::model::{find_secret, secret_header};
 use crate::telemetry;
 
 // Vectors in memory. With 1,536 numbers each they take 50 MB.
@@ -154,12 +155,8 @@ impl EmbeddingClient {
 /// Returns the headers of every request. An empty key counts as absent, as `model.api_key` does.
 fn build_headers(settings: &EmbeddingSettings) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
-    let key = settings.api_key.as_ref();
-    if let Some(key) = key.filter(|key| !key.expose_secret().is_empty()) {
-        let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret())).map_err(|_| {
-            anyhow::anyhow!("model.embeddings.api_key holds characters that no header can carry")
-        })?;
-        value.set_sensitive(true);
+    if let Some(key) = find_secret(settings.api_key.as_ref()) {
+        let value = secret_header("Bearer ", key).context("failed to use model.embeddings.api_key")?;
         headers.insert(AUTHORIZATION, value);
     }
     Ok(headers)

@@ -146,7 +146,7 @@ pub(super) fn base_address<'a>(settings: &'a ModelSettings, default: &'a str) ->
 }
 
 /// Converts a credential to a header that debug output hides.
-pub(super) fn secret_header(prefix: &str, secret: &SecretString) -> Result<HeaderValue, ClientError> {
+pub(crate) fn secret_header(prefix: &str, secret: &SecretString) -> Result<HeaderValue, ClientError> {
     let text = format!("{prefix}{}", secret.expose_secret());
     let mut value = HeaderValue::from_str(&text).map_err(|_| ClientError::Credential)?;
     // Debug output of a request must not show it.
@@ -182,6 +182,6 @@ pub(super) fn find_auth_token(settings: &ModelSettings) -> Option<&SecretString>
 }
 
 /// Returns a credential unless it is empty: in a cluster the file of the key exists for every provider.
-pub(super) fn find_secret(secret: Option<&SecretString>) -> Option<&SecretString> {
+pub(crate) fn find_secret(secret: Option<&SecretString>) -> Option<&SecretString> {
     secret.filter(|secret| !secret.expose_secret().is_empty())
 }

@@ -35,6 +35,7 @@ use domain::{ModelFault, ModelReply, ModelRole, SpendAmount, cause::format_error
 use crate::config::{ModelPrice, ModelSettings};
 use crate::telemetry;
 use crate::transcript::{ModelTranscript, TranscriptMessage};
+pub(crate) use dialect::{find_secret, secret_header};
 pub(crate) use failure::{ModelError, is_transient};
 use link::{ModelLink, ProviderClient};
 use retry::RetryPatience;
