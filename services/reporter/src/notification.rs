@@ -65,7 +65,7 @@ impl ReportPerformer {
             || RepositoryRules::default().agent.status,
             |rules| rules.agent.status.clone(),
         );
-        let told = NoticeContext {
+        let context = NoticeContext {
             receipts: asked.receipts,
             unmoved: None,
             ticket,
@@ -73,7 +73,7 @@ impl ReportPerformer {
             again: &again,
         };
         if reports::notice_place(request) == NoticePlace::Apart {
-            let text = ClearedText::without_credentials(&reports::render_comment(request, &told));
+            let text = ClearedText::without_credentials(&reports::render_comment(request, &context));
             let asked = EffectContext {
                 text: &text,
                 ..*asked
@@ -102,13 +102,13 @@ impl ReportPerformer {
                 }
                 // A failed transition of an earlier report still applies, so its advice does, too.
                 let unmoved = board.unmoved.clone();
-                let told = NoticeContext {
+                let context = NoticeContext {
                     unmoved: unmoved.as_ref(),
-                    ..told
+                    ..context
                 };
-                let text = scan::redact_credentials(&reports::render_report(request, &told)).into_owned();
-                let lasting = reports::finished_work(request, &told);
-                let (run, mark) = (told.run.cloned(), reports::work_end(request, &told));
+                let text = scan::redact_credentials(&reports::render_report(request, &context)).into_owned();
+                let lasting = reports::finished_work(request, &context);
+                let (run, mark) = (context.run.cloned(), reports::work_end(request, &context));
                 board.keep(lasting.map(|text| scan::redact_credentials(&text).into_owned()));
                 if let Some(progress) = asked.report.progress {
                     let phase = progress.phase.filter(|_| heard == NoticePlace::AsProgress);

@@ -49,7 +49,7 @@ pub(crate) enum AttemptKind {
 pub(crate) struct PerformedReport {
     pub(crate) outcome: OutboundOutcome,
     /// Reason why people were not notified, for the dead letters.
-    pub(crate) untold: Option<String>,
+    pub(crate) undelivered: Option<String>,
 }
 
 /// Performer of reports, with its clients and stores.
@@ -94,12 +94,12 @@ impl ReportPerformer {
                     let outcome = settle_failure(report, trouble, patience)?;
                     return Ok(PerformedReport {
                         outcome,
-                        untold: None,
+                        undelivered: None,
                     });
                 }
             }
         }
-        let is_told_only = effects.iter().all(|effect| effect.only_informs());
+        let is_notice_only = effects.iter().all(|effect| effect.only_informs());
         let mut receipts = EffectReceipts::default();
         let mut failed: Option<OutboundOutcome> = None;
         let nothing = ClearedText::default();
@@ -145,7 +145,7 @@ impl ReportPerformer {
                     if !effect.only_informs() {
                         return Ok(PerformedReport {
                             outcome,
-                            untold: None,
+                            undelivered: None,
                         });
                     }
                     failed.get_or_insert(outcome);
@@ -160,18 +160,18 @@ impl ReportPerformer {
         ));
         Ok(match failed {
             // A report that only notifies has achieved nothing without its notification.
-            Some(outcome) if is_told_only => PerformedReport {
+            Some(outcome) if is_notice_only => PerformedReport {
                 outcome,
-                untold: None,
+                undelivered: None,
             },
             // The branch or pull request exists. A failed notification must not undo that.
             Some(outcome) => PerformedReport {
                 outcome: done,
-                untold: Some(describe_failure(&outcome)),
+                undelivered: Some(describe_failure(&outcome)),
             },
             None => PerformedReport {
                 outcome: done,
-                untold: None,
+                undelivered: None,
             },
         })
     }

@@ -291,10 +291,11 @@ impl ReportWorker {
             // Crashes are counted in the cursor before the report starts, since a crashed process records nothing.
             KnownOutcome::Open(place) if is_poison(cursor) => self.give_up(report, place).await?,
             KnownOutcome::Open(place) => {
-                let PerformedReport { outcome, untold } = self.until_performed(report, fence, cursor).await?;
+                let PerformedReport { outcome, undelivered } =
+                    self.until_performed(report, fence, cursor).await?;
                 // The dead letter comes before the outcome: with a stored outcome, a repeated delivery
                 // writes no dead letter.
-                if let Some(reason) = untold.or_else(|| undelivered_notice(report, &outcome)) {
+                if let Some(reason) = undelivered.or_else(|| undelivered_notice(report, &outcome)) {
                     self.dead_letter(report, reason).await?;
                 }
                 self.ledger.keep_outcome(place, &outcome).await?;

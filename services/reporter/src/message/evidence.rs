@@ -104,7 +104,7 @@ fn format_tests<'a>(tests: impl Iterator<Item = &'a String>) -> Vec<String> {
 /// Lists tests that passed before and have no result with the change.
 fn list_missing_tests(rows: &[CheckRow]) -> Vec<String> {
     let rows = rows.iter().filter(|row| row.missing_count > 0);
-    let told = rows.filter_map(|row| {
+    let rows = rows.filter_map(|row| {
         let heading = format!(
             "Ran before and does not run with the change: {} of {}",
             format_count(row.missing_count.into(), "test"),
@@ -116,7 +116,7 @@ fn list_missing_tests(rows: &[CheckRow]) -> Vec<String> {
             render_list(&heading, format_tests(row.missing.iter()))
         }
     });
-    told.collect()
+    rows.collect()
 }
 
 /// Renders the level of the evidence with its meaning, for readers who compare changes.

@@ -270,18 +270,18 @@ impl MirrorFetches {
         {
             return running.clone();
         }
-        let (told, state) = watch::channel(FetchState::Running {
+        let (states, state) = watch::channel(FetchState::Running {
             percent: None,
             is_usable: false,
         });
         note.running = Some(state.clone());
         let (fetches, repository) = (Arc::clone(self), repository.clone());
         tokio::spawn(async move {
-            let fetched = Box::pin(fetches.fetch(&repository, &told)).await;
+            let fetched = Box::pin(fetches.fetch(&repository, &states)).await;
             if fetched.is_ok() {
                 fetches.continue_steps(&repository);
             }
-            told.send_replace(FetchState::Done(fetched.err().map(Arc::new)));
+            states.send_replace(FetchState::Done(fetched.err().map(Arc::new)));
         });
         state
     }
@@ -289,7 +289,7 @@ impl MirrorFetches {
     async fn fetch(
         &self,
         repository: &RepositoryName,
-        told: &watch::Sender<FetchState>,
+        states: &watch::Sender<FetchState>,
     ) -> Result<(), EffectError> {
         let mirror = self.folder.get(repository);
         let mut is_clean = mirror.state.lock().await;
@@ -297,7 +297,7 @@ impl MirrorFetches {
         self.make_room().await?;
         clean_mirror(&mirror.path, &mut is_clean).await?;
         mirror.touch();
-        let fetched = Box::pin(self.fetch_into(&mirror, repository, told));
+        let fetched = Box::pin(self.fetch_into(&mirror, repository, states));
         let refused = failpoint::around("reporter.mirror.fetch", fetched).await?;
         is_clean.set_clean();
         for (branch, RefusedBranch { reason, .. }) in &refused {
@@ -322,7 +322,7 @@ impl MirrorFetches {
         &self,
         mirror: &RepositoryMirror<MirrorCleanness>,
         repository: &RepositoryName,
-        told: &watch::Sender<FetchState>,
+        states: &watch::Sender<FetchState>,
     ) -> Result<BTreeMap<String, RefusedBranch>, EffectError> {
         if let Some(place) = self.folders.of(repository)? {
             let mirror = Arc::clone(&mirror.path);
@@ -353,7 +353,7 @@ impl MirrorFetches {
             if is_first {
                 let (url, auth) = resolve_remote(self.github.fetch_remote(repository)).await?;
                 let is_any = transport.fetch_first(&url, Some(&auth), &bases).await?;
-                told.send_modify(|state| {
+                states.send_modify(|state| {
                     if let FetchState::Running { is_usable, .. } = state {
                         *is_usable = is_any;
                     }
@@ -371,7 +371,7 @@ impl MirrorFetches {
         let telling = async {
             while progress.changed().await.is_ok() {
                 let now = progress.borrow_and_update().percent;
-                told.send_modify(|state| {
+                states.send_modify(|state| {
                     if let FetchState::Running { percent, .. } = state {
                         *percent = now;
                     }

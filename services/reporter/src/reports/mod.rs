@@ -54,7 +54,7 @@ pub(crate) trait ReportKind: Debug {
     }
 
     /// Returns the text of the notification, as paragraphs of Markdown. Empty paragraphs are omitted.
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String>;
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String>;
 
     /// Returns the end of the work; `None` while it continues.
     fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
@@ -75,14 +75,14 @@ pub(crate) trait ReportKind: Debug {
 /// Returns true if a report that is shown only with text has none.
 pub(crate) fn is_silent(asked: &effects::EffectContext<'_>) -> bool {
     let (ticket, request) = (&asked.report.ticket, &asked.report.request);
-    let told = NoticeContext {
+    let context = NoticeContext {
         receipts: asked.receipts,
         unmoved: None,
         ticket,
         run: asked.report.run.as_ref(),
         again: "",
     };
-    notice_place(request) == NoticePlace::IfAny && render_report(request, &told).is_empty()
+    notice_place(request) == NoticePlace::IfAny && render_report(request, &context).is_empty()
 }
 
 /// Place of a report's notification.
@@ -308,25 +308,25 @@ pub(crate) fn writes_board(request: &OutboundAction) -> bool {
 }
 
 /// Returns the finished work for the status comment.
-pub(crate) fn finished_work(request: &OutboundAction, told: &NoticeContext<'_>) -> FinishedWork {
-    kind(request).lasting(told)
+pub(crate) fn finished_work(request: &OutboundAction, context: &NoticeContext<'_>) -> FinishedWork {
+    kind(request).lasting(context)
 }
 
 /// Returns the end of the work.
-pub(crate) fn work_end(request: &OutboundAction, told: &NoticeContext<'_>) -> Option<WorkEnd> {
-    kind(request).mark(told)
+pub(crate) fn work_end(request: &OutboundAction, context: &NoticeContext<'_>) -> Option<WorkEnd> {
+    kind(request).mark(context)
 }
 
 /// Returns the text of a report, as Markdown.
-pub(crate) fn render_report(request: &OutboundAction, told: &NoticeContext<'_>) -> String {
-    let mut paragraphs = kind(request).words(told);
+pub(crate) fn render_report(request: &OutboundAction, context: &NoticeContext<'_>) -> String {
+    let mut paragraphs = kind(request).words(context);
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n")
 }
 
 /// Returns the text of a report as a separate comment.
-pub(crate) fn render_comment(request: &OutboundAction, told: &NoticeContext<'_>) -> String {
-    message::sign_text(&render_report(request, told), told.run)
+pub(crate) fn render_comment(request: &OutboundAction, context: &NoticeContext<'_>) -> String {
+    message::sign_text(&render_report(request, context), context.run)
 }
 
 /// Returns the receipt after all effects.

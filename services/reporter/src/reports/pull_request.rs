@@ -73,20 +73,20 @@ impl ReportKind for PullRequestOpening {
         effects
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
         vec![
-            message::render_opened(told.receipts.last()),
-            match told.receipts.last() {
+            message::render_opened(context.receipts.last()),
+            match context.receipts.last() {
                 Some(RefusedLink(why)) => message::not_linked(why),
                 None => String::new(),
             },
         ]
     }
 
-    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(self.description.as_deref())),
-            changed: message::render_changed_files(told.receipts.last(), told.receipts.last()),
+            changed: message::render_changed_files(context.receipts.last(), context.receipts.last()),
         }
     }
 
@@ -113,19 +113,19 @@ impl ReportKind for WorkDelivered {
         Some(WorkEnd::Done)
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        let pushed = told.receipts.last::<PushedHead>();
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+        let pushed = context.receipts.last::<PushedHead>();
         let head = pushed.map_or(&self.push.head, |pushed| &pushed.0);
-        message::render_delivery(&self.push, head, told.moved())
+        message::render_delivery(&self.push, head, context.moved())
     }
 
-    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(Some(&self.description))),
-            changed: told
+            changed: context
                 .receipts
                 .last()
-                .map(|shown| message::shown_change(shown, told.run)),
+                .map(|shown| message::shown_change(shown, context.run)),
         }
     }
 
@@ -153,10 +153,10 @@ impl ReportKind for ConflictResolved {
         message::render_resolution(self)
     }
 
-    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
-            changed: message::render_changed_files(told.receipts.last(), Some(&self.pull_request)),
+            changed: message::render_changed_files(context.receipts.last(), Some(&self.pull_request)),
         }
     }
 }
@@ -173,10 +173,10 @@ impl ReportKind for ChecksRepaired {
         message::render_repair(self)
     }
 
-    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
-            changed: message::render_changed_files(told.receipts.last(), Some(&self.pull_request)),
+            changed: message::render_changed_files(context.receipts.last(), Some(&self.pull_request)),
         }
     }
 }

@@ -83,12 +83,12 @@ impl ReportKind for PullRequestEvent {
         }
     }
 
-    fn mark(&self, told: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn mark(&self, context: &NoticeContext<'_>) -> Option<WorkEnd> {
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => Some(WorkEnd::Done),
                 ChecksOutcome::Missing => {
-                    let awaited = told.receipts.last::<AwaitedCheck>();
+                    let awaited = context.receipts.last::<AwaitedCheck>();
                     awaited.is_none().then_some(WorkEnd::Done)
                 }
                 ChecksOutcome::Rerun | ChecksOutcome::Failed => None,
@@ -103,20 +103,20 @@ impl ReportKind for PullRequestEvent {
         }
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let pull_request = self.pull_request();
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => {
-                    vec![message::render_ready(pull_request, told.receipts.last())]
+                    vec![message::render_ready(pull_request, context.receipts.last())]
                 }
                 ChecksOutcome::Missing => {
-                    let awaited = told.receipts.last::<AwaitedCheck>();
+                    let awaited = context.receipts.last::<AwaitedCheck>();
                     let awaited = awaited.map(|check| check.0.as_str());
                     vec![message::render_unchecked(pull_request, awaited)]
                 }
                 ChecksOutcome::Rerun => {
-                    message::checks_rerun(pull_request, &checks.failed, told.receipts.last())
+                    message::checks_rerun(pull_request, &checks.failed, context.receipts.last())
                 }
                 ChecksOutcome::Failed => {
                     message::checks_failed(pull_request, &checks.failed, checks.unrepaired)
@@ -125,14 +125,16 @@ impl ReportKind for PullRequestEvent {
             Self::PushedByOthers(pushed) => {
                 vec![message::pushed_by_others(&pushed.by, pull_request, &pushed.head)]
             }
-            Self::Merged(ended) => message::render_merge(&ended.by, pull_request, told.moved()),
-            Self::MergedElsewhere(ended) => message::merged_elsewhere(&ended.by, pull_request, told.moved()),
+            Self::Merged(ended) => message::render_merge(&ended.by, pull_request, context.moved()),
+            Self::MergedElsewhere(ended) => {
+                message::merged_elsewhere(&ended.by, pull_request, context.moved())
+            }
             Self::Closed(ended) => {
                 let end = match &ended.moved_to {
                     Some(to) => message::render_moved(to, pull_request),
                     None => message::render_closed(&ended.by, pull_request),
                 };
-                vec![end, told.try_again()]
+                vec![end, context.try_again()]
             }
             Self::Reopened(reopened) => vec![message::render_reopened(&reopened.by, pull_request)],
             Self::Outdated(outdated) => vec![message::render_base_update(outdated)],

@@ -84,10 +84,10 @@ impl ReportKind for ReviewAddressed {
         effects
     }
 
-    fn lasting(&self, told: &NoticeContext<'_>) -> FinishedWork {
+    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
-            changed: message::render_changed_files(told.receipts.last(), Some(&self.pull_request)),
+            changed: message::render_changed_files(context.receipts.last(), Some(&self.pull_request)),
         }
     }
 

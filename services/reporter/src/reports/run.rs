@@ -103,9 +103,9 @@ impl ReportKind for PushProposal {
         NoticePlace::Apart
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        let what = (self.description.as_deref(), told.receipts.last());
-        message::decision_needed(&self.push, what, told.run)
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+        let what = (self.description.as_deref(), context.receipts.last());
+        message::decision_needed(&self.push, what, context.run)
     }
 
     fn receipt(&self, receipts: &EffectReceipts, _: &PlanContext<'_>) -> OutboundReceipt {
@@ -125,8 +125,8 @@ impl ReportKind for PlanProposed {
         NoticePlace::Apart
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        message::render_plan(&self.repository, &self.id, &self.plan, told.run)
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+        message::render_plan(&self.repository, &self.id, &self.plan, context.run)
     }
 }
 
@@ -178,9 +178,9 @@ impl ReportKind for RunStopped {
         })
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let (draft, branch) = (self.pull_request.as_ref(), self.branch.as_ref());
-        message::render_stop(self.job, &self.reason, draft, branch, &told.try_again())
+        message::render_stop(self.job, &self.reason, draft, branch, &context.try_again())
     }
 }
 
@@ -246,7 +246,7 @@ impl ReportKind for RehearsalRequest {
 
 fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> RehearsedEffects {
     let effects = plan_effects(report, asked.rules);
-    let told = NoticeContext {
+    let context = NoticeContext {
         receipts: &EffectReceipts::default(),
         unmoved: None,
         ticket: &report.ticket,
@@ -256,7 +256,7 @@ fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> Rehears
     // Without a notification, the text of the request is not used, so it is not returned.
     let is_told = name_effects(&effects).any(|(_, effect)| effect.notice_thread().is_some());
     let said = if is_told {
-        render_report(&report.request, &told)
+        render_report(&report.request, &context)
     } else {
         String::new()
     };
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn refusal_is_not_marked_as_failure() {
         let ticket = TicketKey::jira("ENG-12").unwrap();
-        let told = NoticeContext {
+        let context = NoticeContext {
             receipts: &EffectReceipts::default(),
             unmoved: None,
             ticket: &ticket,
@@ -290,7 +290,7 @@ mod tests {
                 pull_request: None,
                 branch: None,
             };
-            stopped.mark(&told)
+            stopped.mark(&context)
         };
         let summary = || "The ticket contradicts the tests.".to_owned();
         for refusal in [

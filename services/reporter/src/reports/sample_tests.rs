@@ -115,7 +115,7 @@ fn render_body(ticket: &TicketKey, description: ChangeDescription) -> String {
 /// Renders the status comment that shows this report alone.
 fn render_comment(action: &OutboundAction, receipts: &EffectReceipts, job: Job) -> String {
     let (ticket, run) = (build_key(), build_run());
-    let told = NoticeContext {
+    let context = NoticeContext {
         receipts,
         unmoved: None,
         ticket: &ticket,
@@ -127,11 +127,11 @@ fn render_comment(action: &OutboundAction, receipts: &EffectReceipts, job: Job) 
         at: Timestamp::from_unix_ms(1_795_255_200_000),
         run: Some(run.clone()),
         job: Some(job),
-        text: super::render_report(action, &told),
-        mark: super::work_end(action, &told),
+        text: super::render_report(action, &context),
+        mark: super::work_end(action, &context),
     };
     let mut board = StatusBoard::default();
-    board.keep(super::finished_work(action, &told));
+    board.keep(super::finished_work(action, &context));
     board.add(entry, true);
     render_status(&board, Some(RUN_URL))
 }
@@ -400,14 +400,14 @@ fn sample_of_question_with_options() {
         }],
     });
     let (ticket, run) = (build_key(), build_run());
-    let told = NoticeContext {
+    let context = NoticeContext {
         receipts: &EffectReceipts::default(),
         unmoved: None,
         ticket: &ticket,
         run: Some(&run),
         again: "Ready for Agent",
     };
-    assert_snapshot!(super::render_comment(&asked, &told), @r"
+    assert_snapshot!(super::render_comment(&asked, &context), @r"
     Journeyman needs an answer before it can continue:
 
     > Are prices gross or net?

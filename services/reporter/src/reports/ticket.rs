@@ -39,14 +39,14 @@ impl ReportKind for TicketTriaged {
         }
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        let is_linked = told.receipts.last::<DuplicateLink>().is_some();
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+        let is_linked = context.receipts.last::<DuplicateLink>().is_some();
         let repeats = self.duplicate_of.as_deref();
         let mut paragraphs: Vec<String> = repeats
             .map(|of| message::render_duplicate(of, is_linked))
             .into_iter()
             .collect();
-        paragraphs.extend(message::render_unset_choices(told.receipts.all()));
+        paragraphs.extend(message::render_unset_choices(context.receipts.all()));
         paragraphs
     }
 }
@@ -169,10 +169,10 @@ impl ReportKind for OpenIssues {
         NoticePlace::Apart
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
         match self.parent {
-            Some(_) => message::parts_opened(told.receipts.all()),
-            None => message::issues_opened(told.receipts.all()),
+            Some(_) => message::parts_opened(context.receipts.all()),
+            None => message::issues_opened(context.receipts.all()),
         }
     }
 }
@@ -207,8 +207,8 @@ impl ReportKind for QuestionAnswered {
         }
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        let begun = told.receipts.last().map(|BegunWork(job)| *job);
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+        let begun = context.receipts.last().map(|BegunWork(job)| *job);
         message::render_answer(&self.question, &self.answer, begun)
     }
 }
@@ -322,8 +322,8 @@ impl ReportKind for SkipReason {
         }
     }
 
-    fn words(&self, told: &NoticeContext<'_>) -> Vec<String> {
-        message::render_skip(self, &told.try_again())
+    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+        message::render_skip(self, &context.try_again())
     }
 }
 
@@ -335,7 +335,7 @@ mod tests {
     #[test]
     fn unclear_decision_leaves_mark_of_run() {
         let ticket = TicketKey::jira("ENG-12").unwrap();
-        let told = NoticeContext {
+        let context = NoticeContext {
             receipts: &EffectReceipts::default(),
             unmoved: None,
             ticket: &ticket,
@@ -345,7 +345,7 @@ mod tests {
         let unclear = SkipReason::UnclearDecision {
             heads: vec!["0123456789ab".to_owned()],
         };
-        assert_eq!(unclear.mark(&told), None, "the run waits on");
-        assert_eq!(SkipReason::NoIssues.mark(&told), Some(WorkEnd::Stopped));
+        assert_eq!(unclear.mark(&context), None, "the run waits on");
+        assert_eq!(SkipReason::NoIssues.mark(&context), Some(WorkEnd::Stopped));
     }
 }
