@@ -226,9 +226,11 @@ fn inspect_path(
     let (old, new) = (delta.old_file(), delta.new_file());
     let shown = if kind == ChangeKind::Deleted { &old } else { &new };
     let path = decode_lossy(shown.path_bytes());
-    // Attributes of both sides count: a change must not remove the rule and commit the content at once.
+    // Attributes of both sides count: a change must not remove the rule and commit the content at once. An empty file is
+    // its own pointer.
     let breaks_lfs = kind != ChangeKind::Deleted
         && !matches!(new.mode(), git2::FileMode::Commit | git2::FileMode::Link)
+        && read_side_size(repository, &new)? > 0
         && attributes.iter_mut().any(|attributes| attributes.is_lfs(&path))
         && !is_pointer_blob(repository, new.id())?;
     let is_submodule = [&old, &new]

@@ -658,6 +658,7 @@ fn submodules_and_lfs_files_are_reported() {
             (".gitattributes", Some("\n")),
             ("art/logo.psd", Some("content\n")),
             ("art/new.psd", Some("content\n")),
+            ("art/empty.psd", Some("")),
             ("art/plain.psd", Some("content\n")),
             ("art/pointer.psd", Some(&POINTER.replace("00", "11"))),
             ("src/main.c", Some("int main();\n")),
