@@ -22,10 +22,15 @@ fn build_script() -> Vec<ScriptStep> {
         )
         .expecting("ada,7"),
         ScriptStep::call(
+            "write_file",
+            json!({ "path": "data/best.csv", "content": "ada,7\n" }),
+        )
+        .expecting("cannot be uploaded"),
+        ScriptStep::call(
             "run_command",
             json!({ "command": "sort -t, -k2 -rn data/table.csv | head -1 > best.txt; git status --porcelain" }),
         )
-        .expecting("cannot be uploaded"),
+        .expecting("data/best.csv: .gitattributes gives it to Git LFS"),
         ScriptStep::call(
             "finish",
             json!({

@@ -11,7 +11,11 @@ use git::{LfsHold, LfsOid, LfsOmission, LfsPointer};
 
 /// Contents that a workspace reads. Empty where the rules do not read Git LFS. Cheap to clone.
 #[derive(Clone, Default)]
-pub(crate) struct LfsContents(Option<Arc<HeldContents>>);
+pub(crate) struct LfsContents {
+    held: Option<Arc<HeldContents>>,
+    /// True in a folder of the user, whose own git uploads new contents.
+    has_uploads: bool,
+}
 
 struct HeldContents {
     /// Keeps the contents in the store.
@@ -28,27 +32,38 @@ impl LfsContents {
         let left_out = left_out
             .into_iter()
             .map(|omission| (omission.pointer.oid, omission.reason));
-        Self(Some(Arc::new(HeldContents {
-            hold,
-            stored,
-            left_out: left_out.collect(),
-        })))
+        Self {
+            held: Some(Arc::new(HeldContents {
+                hold,
+                stored,
+                left_out: left_out.collect(),
+            })),
+            has_uploads: false,
+        }
+    }
+
+    /// Contents of a folder of the user: none are read, and new ones are left to the user's git.
+    pub(crate) const fn of_user_folder() -> Self {
+        Self {
+            held: None,
+            has_uploads: true,
+        }
     }
 
     /// True where the rules do not read Git LFS.
     pub(crate) const fn is_off(&self) -> bool {
-        self.0.is_none()
+        self.held.is_none()
     }
 
     /// True when both have the same contents, so that they write the same files.
     pub(crate) fn has_same(&self, other: &Self) -> bool {
-        let stored = |contents: &Self| contents.0.as_ref().map(|held| held.stored.clone());
+        let stored = |contents: &Self| contents.held.as_ref().map(|held| held.stored.clone());
         stored(self) == stored(other)
     }
 
     /// True when the content of a pointer is here.
     pub(crate) fn has(&self, pointer: &LfsPointer) -> bool {
-        self.0.as_ref().is_some_and(|held| {
+        self.held.as_ref().is_some_and(|held| {
             held.stored.contains(&pointer.oid) && held.hold.size_of(&pointer.oid) == Some(pointer.size)
         })
     }
@@ -57,7 +72,7 @@ impl LfsContents {
     /// content. Blocks.
     pub(crate) fn smudge(&self, committed: &[u8]) -> Option<Vec<u8>> {
         let pointer = LfsPointer::parse(committed).filter(|pointer| self.has(pointer))?;
-        let held = self.0.as_ref()?;
+        let held = self.held.as_ref()?;
         match held.hold.read(&pointer.oid) {
             // The disk may have lost bytes since the download was verified.
             Ok(content) if content.len() as u64 == pointer.size => Some(content),
@@ -76,7 +91,7 @@ impl LfsContents {
     /// Returns the pointer of a file's bytes, if they are one of these contents. So a moved or copied file gets its
     /// pointer again.
     pub(crate) fn clean(&self, content: &[u8]) -> Option<LfsPointer> {
-        let held = self.0.as_ref().filter(|held| !held.stored.is_empty())?;
+        let held = self.held.as_ref().filter(|held| !held.stored.is_empty())?;
         let pointer = LfsPointer {
             oid: LfsOid::of(content),
             size: content.len() as u64,
@@ -84,17 +99,23 @@ impl LfsContents {
         held.stored.contains(&pointer.oid).then_some(pointer)
     }
 
+    /// True for bytes that a commit can have at a path of Git LFS without an upload, besides the pointers that
+    /// [`Self::clean`] returns. An empty file is its own pointer.
+    pub(crate) fn can_commit(&self, content: &[u8]) -> bool {
+        self.has_uploads || content.is_empty() || git::is_lfs_pointer(content)
+    }
+
     /// Reason why the content of a pointer is missing.
     pub(crate) fn reason_of(&self, committed: &[u8]) -> Option<&str> {
         let pointer = LfsPointer::parse(committed)?;
-        let held = self.0.as_ref()?;
+        let held = self.held.as_ref()?;
         held.left_out.get(&pointer.oid).map(String::as_str)
     }
 }
 
 impl fmt::Debug for LfsContents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stored = self.0.as_ref().map(|held| held.stored.len());
+        let stored = self.held.as_ref().map(|held| held.stored.len());
         f.debug_struct("LfsContents").field("stored", &stored).finish()
     }
 }
@@ -159,5 +180,17 @@ mod tests {
         assert!(contents.is_off() && !contents.has(&pointer));
         assert_eq!(contents.smudge(pointer.render().as_bytes()), None);
         assert_eq!(contents.clean(b"content"), None);
+    }
+
+    #[test]
+    fn content_without_upload_can_be_committed() {
+        let contents = LfsContents::default();
+        let pointer = LfsPointer {
+            oid: LfsOid::of(b"content"),
+            size: 7,
+        };
+        assert!(contents.can_commit(b"") && contents.can_commit(pointer.render().as_bytes()));
+        assert!(!contents.can_commit(b"content"));
+        assert!(LfsContents::of_user_folder().can_commit(b"content"));
     }
 }

@@ -138,9 +138,6 @@ impl<'a> PatchPlan<'a> {
 
     fn update(&mut self, path: &str, moved_to: Option<&str>, chunks: &[PatchChunk]) -> Result<(), String> {
         let path = self.existing(path)?;
-        if !chunks.is_empty() {
-            self.call.workspace.disk.refuse_lfs_change(&path)?;
-        }
         let before = self.text(&path)?;
         let encoding = before.encoding;
         let old = TextLines::of(&before.text);
@@ -294,6 +291,11 @@ fn finish_changes(
     };
     let contents: Result<Vec<_>, String> = changes.iter().map(encode).collect();
     let contents = contents?;
+    for (change, content) in changes.iter().zip(&contents) {
+        if let Some(content) = content {
+            call.workspace.refuse_lfs_content(&change.path, content)?;
+        }
+    }
     write_changes(call, changes, &contents)?;
     let shown: Vec<&str> = changes.iter().map(|change| change.shown.as_str()).collect();
     Ok(format!("{}{unchecked}", shown.concat()).into())
@@ -317,9 +319,6 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
     }
     if file.old == NOWHERE {
         return plan_new_file(call, file, path);
-    }
-    if file.new != NOWHERE {
-        call.workspace.disk.refuse_lfs_change(&path)?;
     }
     let before = read_text(call, &path)?;
     let (old, named) = (TextLines::of(&before.text), |why| {

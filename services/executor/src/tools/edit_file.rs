@@ -66,7 +66,6 @@ fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
     let input: Input = parse_input(input)?;
     let edits = parse_edits(&input)?;
     let path = call.workspace.disk.existing(&input.path)?;
-    call.workspace.disk.refuse_lfs_change(&path)?;
     let file = read_text(call, &path)?;
     let text = &file.text;
     let unchanged = |why: String| format!("{}: {why} The file is unchanged.", path.display());
@@ -88,6 +87,7 @@ fn run_edit_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
         syntax::check_syntax(call, &path, Some(text), &edited)?
     };
     let bytes = encode_text(file.encoding, &edited).map_err(unchanged)?;
+    call.workspace.refuse_lfs_content(&path, &bytes)?;
     call.workspace
         .root()
         .write(&path, &bytes)

@@ -66,6 +66,8 @@ fn run_write_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Str
     if path == Path::new("") {
         return Err("The path is the workspace itself. Name a file in it.".to_owned());
     }
+    call.workspace
+        .refuse_lfs_content(&path, input.content.as_bytes())?;
     let form = input.format.as_deref().map(WriteForm::parse).transpose()?;
     let before = match call.workspace.root().read(&path, MAX_TEXT) {
         Ok(before) => Some(before),

@@ -223,23 +223,11 @@ impl WorkspaceDisk {
         let _ = self.lfs_contents.set(paths);
     }
 
-    /// Refuses a change of a file whose content Git LFS keeps, because it cannot be uploaded.
-    ///
-    /// # Errors
-    /// Returns a text for the model.
-    pub(crate) fn refuse_lfs_change(&self, path: &Path) -> Result<(), String> {
+    /// True for a file of the base in Git LFS whose content is in the worktree.
+    pub(super) fn has_lfs_content(&self, path: &Path) -> bool {
         let kept = self.lfs_contents.get();
-        let is_kept = kept
-            .zip(path.to_str())
-            .is_some_and(|(kept, path)| kept.contains(path));
-        if !is_kept {
-            return Ok(());
-        }
-        Err(format!(
-            "Git LFS keeps the content of {}, and a new content cannot be uploaded from here. Nothing was written. Leave the \
-             file as it is, and say in the pull request what a person has to change in it.",
-            path.display()
-        ))
+        kept.zip(path.to_str())
+            .is_some_and(|(kept, path)| kept.contains(path))
     }
 
     /// Returns the submodule that contains a path.
@@ -269,7 +257,6 @@ impl WorkspaceDisk {
     /// Returns a text for the model.
     pub(crate) fn path_to_write(&self, text: &str) -> Result<PathBuf, String> {
         let path = self.path(text)?;
-        self.refuse_lfs_change(&path)?;
         let is_new = matches!(self.tree.stat(&path), Ok(None));
         if is_new && !self.has_any_names {
             self.check_new_path(&path)

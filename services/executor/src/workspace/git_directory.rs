@@ -92,7 +92,7 @@ impl GitDirectory {
         Self {
             mirror: path.clone().into(),
             objects: ObjectStore::new(&path, KeepLimits::default()),
-            lfs: LfsContents::default(),
+            lfs: LfsContents::of_user_folder(),
             path,
             base,
             base_branch,

@@ -54,6 +54,7 @@ pub(crate) use base::find_foundation;
 pub(crate) use change::{ChangedFile, WorkspaceChange};
 pub(crate) use change_size::KeepLimits;
 pub(crate) use commits::SnapshotPack;
+use conversion::{ConversionRefusal, find_worktree_conversion};
 pub(crate) use copy::FileAmount;
 use disk::{ScopedFolder, WorkspaceDisk};
 use environment::SetupFiles;
@@ -275,6 +276,25 @@ impl Workspace {
     /// Worktree of the workspace.
     pub(crate) fn root(&self) -> &WorkspaceRoot {
         self.disk.root()
+    }
+
+    /// Refuses a content that Git LFS would have to upload, for a new file and for one of the last commit. A scan refuses
+    /// what commands write there.
+    ///
+    /// # Errors
+    /// Returns a text for the model.
+    pub(crate) fn refuse_lfs_content(&self, path: &Path, content: &[u8]) -> Result<(), String> {
+        let is_lfs = self.disk.has_lfs_content(path)
+            || find_worktree_conversion(self.root(), path).is_some_and(|conversion| conversion.is_lfs);
+        let lfs = &self.git.lfs;
+        if !is_lfs || lfs.can_commit(content) || lfs.clean(content).is_some() {
+            return Ok(());
+        }
+        Err(format!(
+            "{}: {}. Nothing was written.",
+            path.display(),
+            ConversionRefusal::LfsContent
+        ))
     }
 
     /// Builds the tree of the current files. An unreadable file is omitted and recorded.

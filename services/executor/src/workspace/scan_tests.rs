@@ -255,6 +255,59 @@ fn ignored_paths_of_tools_are_named() {
 }
 
 #[test]
+fn new_contents_for_lfs_are_refused() {
+    const POINTER: &str = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 9\n";
+    let world = create_branched_world();
+    let root = world.call.workspace.root().path();
+    let write =
+        |path: &str, content: &str| world.run("write_file", &json!({ "path": path, "content": content }));
+    write(".gitattributes", "assets/** filter=lfs -text\n*.txt -filter\n").unwrap();
+    fs::create_dir(root.join("assets")).unwrap();
+    fs::write(root.join("assets/made.bin"), "made\n").unwrap();
+    let patch = "--- /dev/null\n+++ b/assets/new.bin\n@@ -0,0 +1 @@\n+new\n";
+    let envelope = "*** Begin Patch\n*** Update File: run.sh\n*** Move to: assets/run.bin\n*** End Patch";
+    let edit = json!({ "path": "assets/made.bin", "old_string": "made", "new_string": "edited" });
+    for refused in [
+        write("assets/new.bin", "new\n"),
+        world.run("apply_patch", &json!({ "patch": patch })),
+        world.run("apply_patch", &json!({ "patch": envelope })),
+        world.run("edit_file", &edit),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(
+            error.contains("cannot be uploaded") && error.contains("a path without Git LFS"),
+            "{error}"
+        );
+    }
+    assert_eq!(world.file("assets/made.bin"), "made\n");
+    for (path, content) in [
+        ("assets/pointer.bin", POINTER),
+        ("assets/empty.bin", ""),
+        ("assets/note.txt", "x\n"),
+        ("other/new.bin", "new\n"),
+    ] {
+        write(path, content).unwrap_or_else(|error| panic!("{path}: {error}"));
+    }
+    let diff = world.call.workspace.diff(1 << 20).unwrap().text;
+    for (path, is_there) in [
+        ("assets/pointer.bin", true),
+        ("assets/empty.bin", true),
+        ("assets/note.txt", true),
+        ("other/new.bin", true),
+        ("assets/made.bin", false),
+        ("assets/new.bin", false),
+        ("assets/run.bin", false),
+    ] {
+        assert_eq!(diff.contains(path), is_there, "{path}: {diff}");
+    }
+    let news = world.call.workspace.scanner.report_new_omissions();
+    assert!(
+        news.contains("  assets/made.bin: .gitattributes gives it to Git LFS"),
+        "{news}"
+    );
+}
+
+#[test]
 fn removed_files_leave_list_of_written() {
     let world = create_branched_world();
     let workspace = &world.call.workspace;

@@ -90,6 +90,38 @@ async fn submodule_folder_files_skip_snapshot() {
     assert_eq!(paths, ["y"]);
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn new_lfs_file_is_refused_at_once() {
+    let world = World::start(1).await;
+    let base = seed_external_content(&world);
+    let opened = world.open_with(1, |spec| spec.base_commit = base.clone());
+    let session = opened.await.0;
+    let written = json!({ "path": "new.psd", "content": "x" });
+    let refused = session.call("c1", "write_file", written).await;
+    assert_eq!(refused.status(), ToolStatus::Error);
+    assert!(
+        refused
+            .content
+            .contains("new.psd: .gitattributes gives it to Git LFS"),
+        "{}",
+        refused.content
+    );
+    let made = session.shell("c2", "echo x > made.psd; echo y > logo.psd").await;
+    for path in ["made.psd", "logo.psd"] {
+        assert!(
+            made.contains(&format!("  {path}: .gitattributes gives it to Git LFS")),
+            "{path}: {made}"
+        );
+    }
+    let (info, _) = session.snapshot().await;
+    assert_eq!(
+        (info.files_changed, info.omitted.len()),
+        (0, 2),
+        "{:?}",
+        info.omitted
+    );
+}
+
 fn build_pointer(content: &[u8]) -> LfsPointer {
     LfsPointer {
         oid: LfsOid::of(content),

@@ -28,7 +28,7 @@ pub(in crate::workspace) struct FileConversion {
     pub(super) has_ident: bool,
     pub(super) encoding: Option<WorktreeEncoding>,
     /// True when Git LFS keeps the content.
-    pub(super) is_lfs: bool,
+    pub(in crate::workspace) is_lfs: bool,
     /// Filter program, which is not run here.
     pub(super) filter: Option<String>,
 }
@@ -44,13 +44,18 @@ pub(in crate::workspace) enum ConversionRefusal {
     UnknownEncoding(String),
     #[error(".gitattributes says that it is {name}, but {problem}; write it in that encoding")]
     NotEncoded { name: String, problem: EncodingProblem },
+    #[error(
+        ".gitattributes gives it to Git LFS, and a new content cannot be uploaded from here; put the content at a path \
+         without Git LFS, or leave the file as it was and say in the pull request what a person has to change"
+    )]
+    LfsContent,
 }
 
 impl FileConversion {
     /// Returns the bytes of the tree for those of the worktree.
     ///
-    /// `read_indexed` returns the content of the path in the index. A content of Git LFS becomes its pointer; another
-    /// one stays as it is, and the reporter refuses it.
+    /// `read_indexed` returns the content of the path in the index. A content of Git LFS becomes its pointer; one that
+    /// needs an upload is refused.
     pub(in crate::workspace) fn to_tree<'a>(
         &self,
         content: &'a [u8],
@@ -60,10 +65,13 @@ impl FileConversion {
         if let Some(filter) = &self.filter {
             return Err(ConversionRefusal::Filter(filter.clone()));
         }
-        if self.is_lfs
-            && let Some(pointer) = lfs.clean(content)
-        {
-            return Ok(pointer.render().into_bytes().into());
+        if self.is_lfs {
+            if let Some(pointer) = lfs.clean(content) {
+                return Ok(pointer.render().into_bytes().into());
+            }
+            if !lfs.can_commit(content) {
+                return Err(ConversionRefusal::LfsContent);
+            }
         }
         let mut converted = Cow::Borrowed(content);
         match &self.encoding {

@@ -12,6 +12,8 @@ mod tree_attributes;
 mod git_tests;
 
 pub(super) use attributes::{ATTRIBUTES, AttributeFiles};
+pub(super) use file_conversion::ConversionRefusal;
 pub(super) use tree_attributes::{
-    AttributeIds, CheckoutAttributes, ScanAttributes, StoredContent, hash_attributes, read_attributes,
+    AttributeIds, CheckoutAttributes, ScanAttributes, StoredContent, find_worktree_conversion,
+    hash_attributes, read_attributes,
 };

@@ -72,6 +72,22 @@ fn hash_content(content: &[u8]) -> Option<Oid> {
     Oid::hash_object(ObjectType::Blob, content).ok()
 }
 
+/// Returns the conversion that the attribute files of the worktree demand for one path; `None` if the file stays as it
+/// is.
+pub(in crate::workspace) fn find_worktree_conversion(
+    root: &WorkspaceRoot,
+    path: &Path,
+) -> Option<FileConversion> {
+    let mut files = AttributeFiles::default();
+    for folder in path.ancestors().skip(1) {
+        if let Some(content) = read_file(root, &folder.join(ATTRIBUTES)) {
+            // The result is ignored: a file above the limits has no effect, and a scan logs it.
+            let _ = files.add(folder, content);
+        }
+    }
+    files.search()?.find(path)
+}
+
 /// Attributes of the files that a checkout writes.
 pub(in crate::workspace) struct CheckoutAttributes {
     search: Option<AttributeSearch>,
