@@ -499,6 +499,7 @@ impl RunDriver {
             pack: taken.pack.object.clone(),
             files_changed: taken.info.files_changed,
             omitted: taken.info.omitted,
+            ignored: taken.info.ignored,
         };
         self.snapshots.note(&caller.run, taken.pack);
         Ok(StepOutcome::from(Fact::SnapshotTaken {

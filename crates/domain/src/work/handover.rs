@@ -199,6 +199,9 @@ pub struct ChangeDescription {
     /// Commands of the rules that did not run, because a proof runs no more of them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub skipped_checks: Vec<String>,
+    /// Files that the author wrote and an ignore rule keeps out of the change; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
     /// Remaining objections of the reviewing model.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub objections: Vec<String>,

@@ -77,6 +77,9 @@ pub struct WorkspaceSnapshot {
     /// Files and folders with possible changes that the snapshot omits, each with the reason; at most 20.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub omitted: Vec<String>,
+    /// Omitted files that a tool wrote and an ignore rule names, by path; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// Lines of a file with the reason why they may be relevant.

@@ -191,6 +191,7 @@ async fn store_referring_records(world: &World) -> Vec<ObjectRef> {
         pack: packed.clone(),
         files_changed: 1,
         omitted: Vec::new(),
+        ignored: Vec::new(),
     };
     let fact = Fact::SnapshotTaken {
         snapshot,
@@ -390,6 +391,7 @@ async fn stored_snapshot(world: &World, bytes: &str) -> domain::WorkspaceSnapsho
         pack: pack.unwrap(),
         files_changed: 1,
         omitted: Vec::new(),
+        ignored: Vec::new(),
     }
 }
 

@@ -353,6 +353,7 @@ fn snapshot_messages(
         snapshot_commit: snapshot.commit.to_string(),
         files_changed: snapshot.files_changed,
         omitted: snapshot.omitted,
+        ignored: snapshot.ignored,
     };
     let pack = snapshot.pack;
     let chunks = (0..pack.len()).step_by(wire::PACK_CHUNK_BYTES).map(move |start| {

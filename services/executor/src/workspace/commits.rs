@@ -13,6 +13,8 @@ pub(crate) struct SnapshotPack {
     pub(crate) files_changed: u32,
     /// Files and folders that the pack does not contain, each with the reason.
     pub(crate) omitted: Vec<String>,
+    /// Those of them that tools wrote and ignore rules name, by path.
+    pub(crate) ignored: Vec<String>,
     pub(crate) pack: Vec<u8>,
 }
 
@@ -207,6 +209,7 @@ impl Workspace {
             commit,
             files_changed,
             omitted: self.scanner.omitted(),
+            ignored: self.scanner.ignored(),
             pack,
         })
     }

@@ -9,6 +9,9 @@ use super::WorkspaceError;
 
 /// Limit of named paths.
 pub(super) const MAX_NAMED: usize = 20;
+/// Reason for a file of a tool that an ignore rule names.
+const IGNORED: &str =
+    "an ignore rule names it; use another path or change .gitignore if it belongs to the change";
 
 /// Files and folders that a scan of the worktree omitted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -16,6 +19,8 @@ pub(crate) struct OmittedPaths {
     /// The first of them, each with the reason.
     named: Vec<String>,
     count: usize,
+    /// The first paths that a tool wrote and an ignore rule names.
+    ignored: Vec<String>,
 }
 
 impl OmittedPaths {
@@ -23,10 +28,15 @@ impl OmittedPaths {
     pub(super) fn add(&mut self, path: &Path, why: &str) {
         self.count += 1;
         if self.named.len() < MAX_NAMED {
-            let path = path.to_string_lossy();
-            let path: String = path.chars().filter(|c| !c.is_control()).take(200).collect();
-            let path = if path.is_empty() { "." } else { &path };
-            self.named.push(format!("{path}: {why}"));
+            self.named.push(format!("{}: {why}", render_path(path)));
+        }
+    }
+
+    /// Records a path that a tool wrote and an ignore rule names.
+    pub(super) fn add_ignored(&mut self, path: &Path) {
+        self.add(path, IGNORED);
+        if self.ignored.len() < MAX_NAMED {
+            self.ignored.push(render_path(path));
         }
     }
 
@@ -35,11 +45,18 @@ impl OmittedPaths {
         self.count += other.count;
         let free = MAX_NAMED.saturating_sub(self.named.len());
         self.named.extend(other.named.into_iter().take(free));
+        let free = MAX_NAMED.saturating_sub(self.ignored.len());
+        self.ignored.extend(other.ignored.into_iter().take(free));
     }
 
     /// Returns the first omitted paths, each with the reason.
     pub(crate) fn named(&self) -> &[String] {
         &self.named
+    }
+
+    /// Returns the first paths that a tool wrote and an ignore rule names.
+    pub(crate) fn ignored(&self) -> &[String] {
+        &self.ignored
     }
 
     /// Renders a note for the model; empty if nothing was omitted.
@@ -59,6 +76,13 @@ impl OmittedPaths {
             self.named.join("\n  ")
         )
     }
+}
+
+/// Renders a path without control characters, at most 200 characters.
+fn render_path(path: &Path) -> String {
+    let path = path.to_string_lossy();
+    let path: String = path.chars().filter(|c| !c.is_control()).take(200).collect();
+    if path.is_empty() { ".".to_owned() } else { path }
 }
 
 /// Returns the reason why a file cannot be read; `None` if the file was deleted meanwhile.

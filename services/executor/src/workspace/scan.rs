@@ -239,6 +239,11 @@ impl WorktreeScanner {
         self.0.lock().omitted.named().to_vec()
     }
 
+    /// Returns the first files that tools wrote and ignore rules kept out of the last scan.
+    pub(super) fn ignored(&self) -> Vec<String> {
+        self.0.lock().omitted.ignored().to_vec()
+    }
+
     /// Returns a note for the model about files that the last scan omitted; empty if none were.
     pub(crate) fn report_omissions(&self) -> String {
         self.0.lock().report_omissions()

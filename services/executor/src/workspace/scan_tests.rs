@@ -252,6 +252,13 @@ fn ignored_paths_of_tools_are_named() {
     assert_eq!(new_paths(&world), [".gitignore"]);
     let news = world.call.workspace.scanner.report_new_omissions();
     assert!(news.contains("  b.gen.py: an ignore rule names it"), "{news}");
+    fs::write(world.call.workspace.root().path().join("c.gen.py"), "x = 1\n").unwrap();
+    let snapshot = world.call.workspace.snapshot(1).unwrap();
+    assert_eq!(
+        snapshot.ignored,
+        ["b.gen.py"],
+        "the file of a command is not named"
+    );
 }
 
 #[test]

@@ -126,7 +126,7 @@ pub(super) fn retain_written(
         }
         match disk.root().stat(path) {
             Ok(Some(stat)) if stat.kind != FileKind::Folder => {
-                omitted.add(path, "an ignore rule names it; use another path or change .gitignore if it belongs to the change");
+                omitted.add_ignored(path);
                 true
             }
             Ok(Some(_)) | Err(_) => true,

@@ -117,7 +117,8 @@ pub(super) fn render_summary(handover: &WorkHandover) -> Vec<String> {
     summary.into_iter().chain(cause).collect()
 }
 
-/// Lists what no check shows: places, checks without a result, and requests that are not done.
+/// Lists what no check shows: places, checks without a result, files outside of the change, and requests that are not
+/// done.
 fn list_uncovered(description: &ChangeDescription) -> Vec<String> {
     let unnoticed = description.unnoticed.iter().map(|hunk| {
         format!(
@@ -138,9 +139,16 @@ fn list_uncovered(description: &ChangeDescription) -> Vec<String> {
             format_code(command)
         )
     });
+    let ignored = description.ignored.iter().map(|path| {
+        format!(
+            "{} is not in the change: an ignore rule of the repository names it",
+            format_code(path)
+        )
+    });
     let not_done = description.handover.not_done.iter();
     let not_done = not_done.map(|line| format!("Not done: {}", one_line(line)));
     not_done
+        .chain(ignored)
         .chain(unnoticed)
         .chain(contracts)
         .chain(not_run)

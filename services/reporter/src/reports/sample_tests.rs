@@ -213,6 +213,7 @@ fn sample_of_pull_request_for_issue() {
             reason: "`pytest` was not found".to_owned(),
             ..build_row(None, CheckOutcome::Inert)
         }],
+        ignored: vec!["shop/mean.gen.py".to_owned()],
         ..ChangeDescription::default()
     };
     assert_snapshot!(render_body(&ticket, description), @r"
@@ -229,6 +230,7 @@ fn sample_of_pull_request_for_issue() {
     ### Not covered
 
     - Not done: The median
+    - `shop/mean.gen.py` is not in the change: an ignore rule of the repository names it
     - `pytest` cannot be run here: `pytest` was not found
 
     <details>

@@ -51,6 +51,13 @@ pub(super) fn describe_change(
         skipped_checks: proof
             .map(|proof| proof.skipped_checks.clone())
             .unwrap_or_default(),
+        ignored: state
+            .source()
+            .work()
+            .snapshot
+            .as_ref()
+            .map(|kept| kept.ignored.clone())
+            .unwrap_or_default(),
         objections: open_objections(state),
         went_back: state.verification().went_back(),
         unreviewed: state.outputs().review().is_some_and(|review| !review.is_complete),

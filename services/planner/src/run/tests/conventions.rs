@@ -289,6 +289,16 @@ fn prompt_names_checks_of_modules() {
 }
 
 #[test]
+fn description_names_ignored_files_of_snapshot() {
+    let mut play = Play::with(build_work_replies());
+    play.ignored = vec!["shop/mean.gen.py".to_owned()];
+    play.drive();
+    play.pushed();
+    play.drive();
+    assert_eq!(play.description().ignored, ["shop/mean.gen.py"]);
+}
+
+#[test]
 fn contract_change_without_test_is_named() {
     let named = |changed: &[(&str, FileRole)]| {
         let asked = build_changed_request(|asked| asked.rules.agent.e2e_checks = vec!["make e2e".to_owned()]);

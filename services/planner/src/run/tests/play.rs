@@ -210,6 +210,8 @@ pub(crate) struct Play {
     pub(crate) faults: u8,
     /// True if no tool changes a file.
     pub(crate) empty: bool,
+    /// Files that an ignore rule keeps out of snapshots.
+    pub(crate) ignored: Vec<String>,
     /// Commands with a failing exit code.
     pub(crate) failing: Vec<&'static str>,
     /// Text of every attachment.
@@ -270,6 +272,7 @@ impl Play {
             committed,
             faults: 0,
             empty: false,
+            ignored: Vec::new(),
             failing: Vec::new(),
             attached: String::new(),
             checks: Bench::default(),
@@ -585,6 +588,7 @@ impl Play {
             },
             files_changed: u32::from(!self.empty),
             omitted: Vec::new(),
+            ignored: self.ignored.clone(),
         }
     }
 
