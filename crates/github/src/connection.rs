@@ -203,6 +203,7 @@ fn has_dot_segment(path: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::client::{encode_path, percent_encode};
 
     fn connect() -> ApiConnection {
         ApiConnection::anonymous("https://ghe.example/api/v3/").unwrap()
@@ -227,6 +228,34 @@ mod tests {
             .build()
             .unwrap();
         assert_eq!(request.url().as_str(), "https://ghe.example/api/graphql");
+    }
+
+    #[test]
+    fn odd_branch_name_is_encoded_in_urls() {
+        let branch = "feature/#12|a+b%20";
+        let (name, path) = (percent_encode(branch), encode_path(branch));
+        let head = percent_encode(&format!("acme:{branch}"));
+        for (path, expected) in [
+            (
+                format!("/rules/branches/{name}?per_page=100"),
+                "/rules/branches/feature%2F%2312%7Ca%2Bb%2520?per_page=100",
+            ),
+            (
+                format!("/git/ref/heads/{path}"),
+                "/git/ref/heads/feature/%2312%7Ca%2Bb%2520",
+            ),
+            (
+                format!("/pulls?head={head}&state=all"),
+                "/pulls?head=acme%3Afeature%2F%2312%7Ca%2Bb%2520&state=all",
+            ),
+            (
+                format!("/compare/{name}...x?page=1"),
+                "/compare/feature%2F%2312%7Ca%2Bb%2520...x?page=1",
+            ),
+        ] {
+            let url = build_url(&path).unwrap();
+            assert_eq!(url, format!("https://ghe.example/api/v3{expected}"));
+        }
     }
 
     #[test]

@@ -372,6 +372,38 @@ async fn missing_branch_has_no_head() {
 }
 
 #[tokio::test]
+async fn odd_branch_names_reach_every_call() {
+    const BASE: &str = "feature/#12|a+b%20";
+    const HEAD: &str = "fix/#12|a+b%20";
+    const COPY: &str = "copy/#12|a+b%20";
+    let hub = start_hub().await;
+    let name = build_shop_name();
+    let (base, head) = (hub.branch(BASE), hub.branch(HEAD));
+    let tip = hub.writer.branch_head(&name, BASE).await.unwrap();
+    assert_eq!(tip.as_ref(), Some(&base));
+    let commits = hub.writer.commits();
+    commits.create_branch(&name, COPY, &hub.base).await.unwrap();
+    commits.forward_branch(&name, COPY, &head).await.unwrap();
+    let listed = commits.branches_with_prefix(&name, "copy/#12|").await.unwrap();
+    assert_eq!((listed.len(), listed.get(COPY)), (1, Some(&head)));
+    let pulls = hub.writer.pull_requests();
+    let made = pulls
+        .create_pull_request(&name, HEAD, BASE, "ENG-1 Login", "Body", true)
+        .await
+        .unwrap();
+    let found = pulls.find_pull_request_by_head(&name, HEAD).await.unwrap();
+    assert_eq!(found.map(|found| found.number), Some(made.number));
+    let health = hub.reader.health();
+    let seen = health.snapshot(&name, made.number, github::SnapshotScope::default());
+    let seen = seen.await.unwrap().base;
+    assert_eq!((seen.branch.as_str(), seen.commit), (BASE, base));
+    hub.hub.require_checks("acme/shop", BASE, &["test"]).unwrap();
+    let required = hub.writer.checks().required_checks(&name, BASE).await.unwrap();
+    assert_eq!(required, ["test"]);
+    hub.assert_clean();
+}
+
+#[tokio::test]
 async fn checks_are_read_with_their_ends() {
     let hub = start_hub().await;
     let head = hub.branch("feat/x");
