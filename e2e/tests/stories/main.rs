@@ -42,6 +42,7 @@ mod meaning;
 mod mergeable;
 mod models;
 mod moved_tickets;
+mod odd_repositories;
 mod people;
 mod phases;
 mod proof;

@@ -220,6 +220,16 @@ impl FakeGitHub {
         self.hub.commit(repository, branch, message, files)
     }
 
+    /// Sets a branch to a commit with this text, also to one that git itself would not write, and returns the commit's
+    /// id. No webhook follows.
+    ///
+    /// # Errors
+    /// When the repository does not exist or cannot be written.
+    pub fn store_commit(&self, repository: &str, branch: &str, text: &str) -> anyhow::Result<String> {
+        let path = self.hub.world().repo(repository)?.path.clone();
+        repository::store_commit(&path, branch, text.as_bytes())
+    }
+
     /// Sets the checks that must pass before a merge into a branch.
     ///
     /// # Errors
