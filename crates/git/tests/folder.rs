@@ -139,6 +139,24 @@ fn checked_out_branch_is_never_moved() {
 }
 
 #[test]
+fn branch_in_the_way_of_folder_is_named() {
+    let scene = Scene::new();
+    let (folder, base) = (scene.folder(), scene.head());
+    folder.fetch_into(&scene.mirror).unwrap();
+    let change = scene.change(&base, "two\n");
+    let write = |branch: &str| folder.write_branch(&scene.mirror, branch, [&base, &change], None);
+    scene.git(&["branch", "fix"]);
+    scene.git(&["branch", "docs/shop/old"]);
+    for (branch, other) in [("fix/shop-1", "fix"), ("docs/shop", "docs/shop/old")] {
+        let Err(Error::BranchInTheWay { branch: refused, by }) = write(branch) else {
+            panic!("{branch} was not refused")
+        };
+        assert_eq!((refused.as_str(), by.as_str()), (branch, other));
+    }
+    assert_eq!(write("fix-shop-1").unwrap(), PushResult::Updated);
+}
+
+#[test]
 fn folder_hooks_and_configured_programs_never_run() {
     let scene = Scene::new();
     let ran = scene.root.path().join("ran");
