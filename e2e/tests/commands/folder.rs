@@ -163,6 +163,19 @@ async fn try_writes_branch_and_patch_only() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn try_beside_branch_in_the_way_names_it() {
+    let scene = Scene::start(fixture::build_shop_script()).await;
+    scene.git(&["branch", "fix"]);
+    let ran = scene.try_with(&[]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    let named = "the branch fix stands in the way of branches in the folder fix/";
+    assert!(ran.out.contains(named), "{}", ran.out);
+    let flat = BRANCH.replace('/', "-");
+    assert_eq!(find_line_value(&ran, "branch "), flat);
+    assert_eq!(scene.branches(), format!("fix\n{flat}\ntrunk"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn entries_are_only_lines_of_standard_output() {
     let scene = Scene::start(fixture::build_shop_script()).await;
     let refused = scene.try_with(&["-o", "json"]).await;

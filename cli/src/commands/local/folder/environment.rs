@@ -1,16 +1,25 @@
 //! Environment of the services for work on a folder.
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeSet,
+    path::{Path, PathBuf},
+};
 
 use anyhow::{Context, bail};
 use bootstrap::rules::ConfiguredInstances;
-use domain::TicketKey;
+use domain::{RepositoryRules, TicketKey};
 use git::{FolderHead, FolderRepository};
 use serde_json::json;
 use tempfile::TempDir;
 
 use super::{
-    super::one_shot::read_valid_rules, model::FolderRunSettings, setup_plan::FolderSetup, state::FolderState,
+    super::{
+        branch_folders::{describe_obstacle, list_branch_folders},
+        one_shot::read_valid_rules,
+    },
+    model::FolderRunSettings,
+    setup_plan::FolderSetup,
+    state::FolderState,
 };
 use crate::local::StartPlan;
 
@@ -22,6 +31,8 @@ pub(in super::super) struct FolderEnvironment {
     file: Option<PathBuf>,
     environment: Vec<(String, String)>,
     has_setup: bool,
+    /// Branches of the folder with the name of a folder of ours.
+    obstacles: Vec<String>,
 }
 
 impl FolderEnvironment {
@@ -44,15 +55,24 @@ impl FolderEnvironment {
         let FolderRules {
             folder: rules,
             has_setup,
+            branch_folders,
         } = write_folder_rules(&state, &head, defaults, setup)?;
         let environment = state.environment(settings.environment.clone(), rules.path(), write_branch);
+        let mut obstacles = folder.branches()?;
+        obstacles.retain(|branch| write_branch && branch_folders.contains(branch));
         Ok(Self {
             state,
             _rules: rules,
             file: settings.file(),
             environment,
             has_setup,
+            obstacles,
         })
+    }
+
+    /// Describes the branches that give ours another name.
+    pub(super) fn describe_obstacles(&self) -> impl Iterator<Item = String> {
+        self.obstacles.iter().map(|branch| describe_obstacle(branch))
     }
 
     /// True when commands run before the work.
@@ -81,6 +101,8 @@ impl FolderEnvironment {
 struct FolderRules {
     folder: TempDir,
     has_setup: bool,
+    /// Folders of our branches.
+    branch_folders: BTreeSet<String>,
 }
 
 /// Rules directory of this folder: the file of defaults, and the base branch of the work.
@@ -102,8 +124,11 @@ fn write_folder_rules(
     // Every JSON document is also valid YAML.
     std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
     let Some(defaults) = defaults else {
-        let has_setup = !setup.commands.is_empty();
-        return Ok(FolderRules { folder, has_setup });
+        return Ok(FolderRules {
+            folder,
+            has_setup: !setup.commands.is_empty(),
+            branch_folders: list_branch_folders(&RepositoryRules::default()),
+        });
     };
     std::fs::copy(defaults, folder.path().join("defaults.yaml"))
         .with_context(|| format!("cannot read {}", defaults.display()))?;
@@ -119,5 +144,10 @@ fn write_folder_rules(
         );
     }
     let has_setup = book.repositories().any(|rules| !rules.executor.setup.is_empty());
-    Ok(FolderRules { folder, has_setup })
+    let branch_folders = book.repositories().flat_map(list_branch_folders).collect();
+    Ok(FolderRules {
+        folder,
+        has_setup,
+        branch_folders,
+    })
 }

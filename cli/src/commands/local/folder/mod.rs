@@ -195,6 +195,9 @@ pub(super) async fn work_in_folder(
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let setup = setup_plan::plan_setup(&folder, &head, &options.setup, defaults.is_some(), form).await?;
     let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &setup, !asked.dry_run)?;
+    ground
+        .describe_obstacles()
+        .for_each(|line| form.print_note(&line));
     if !setup.hosts.is_empty() && !ground.has_setup() {
         form.print_note(setup_plan::ALLOW_WITHOUT_SETUP);
     }
