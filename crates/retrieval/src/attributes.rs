@@ -33,7 +33,9 @@ impl AttributeRules {
         }
     }
 
-    pub(crate) fn skip(&self, path: &str) -> Option<IndexSkip> {
+    /// Returns the reason that the last matching rule gives for not indexing a file.
+    #[must_use]
+    pub fn skip(&self, path: &str) -> Option<IndexSkip> {
         let rule = self.0.iter().rev().find(|(glob, _)| glob.is_match(path));
         rule.and_then(|(_, verdict)| *verdict)
     }

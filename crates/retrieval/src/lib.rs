@@ -47,7 +47,7 @@ pub use module::ModuleFolders;
 pub use paths::match_paths;
 pub use query::{PathMention, SearchQuery};
 pub use request::{ChunkKind, FoundChunk, RankCandidate, ReadContent, SearchAnswer, SearchRequest};
-pub use skip::{IndexSkip, MAX_FILE_BYTES, is_test};
+pub use skip::{IndexSkip, MAX_FILE_BYTES, find_foreign_part, is_test};
 pub use text::quoted_in;
 pub use tokens::collect_words;
 pub use tree::IndexedTree;

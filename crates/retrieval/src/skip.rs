@@ -116,17 +116,42 @@ const MARKS: &[&str] = &[
 
 /// Reason to skip a file because of its path.
 pub(crate) fn by_path(path: &str) -> Option<IndexSkip> {
-    let lower = path.to_ascii_lowercase();
-    let name = lower.rsplit('/').next().unwrap_or_default();
-    let mut folders = lower.split('/');
-    folders.next_back();
-    if folders.any(|folder| VENDORED.contains(&folder)) {
+    let name = lower_name(path);
+    if find_vendored_folder(path).is_some() {
         Some(IndexSkip::Vendored)
-    } else if GENERATED_NAMES.contains(&name) || GENERATED_ENDS.iter().any(|end| name.ends_with(end)) {
+    } else if is_generated_name(&name) {
         Some(IndexSkip::Generated)
     } else {
-        INSTRUCTIONS.contains(&name).then_some(IndexSkip::Instructions)
+        INSTRUCTIONS
+            .contains(&name.as_str())
+            .then_some(IndexSkip::Instructions)
     }
+}
+
+/// Returns the part of a path that makes its file a vendored or generated one: the outermost folder of such files, or the
+/// whole path when its name is that of a generated file.
+#[must_use]
+pub fn find_foreign_part(path: &str) -> Option<&str> {
+    find_vendored_folder(path).or_else(|| is_generated_name(&lower_name(path)).then_some(path))
+}
+
+fn find_vendored_folder(path: &str) -> Option<&str> {
+    path.match_indices('/').find_map(|(end, _)| {
+        let folder = path.get(..end)?;
+        let name = folder.rsplit('/').next()?;
+        let is_vendored = VENDORED
+            .iter()
+            .any(|vendored| name.eq_ignore_ascii_case(vendored));
+        is_vendored.then_some(folder)
+    })
+}
+
+fn lower_name(path: &str) -> String {
+    path.rsplit('/').next().unwrap_or_default().to_ascii_lowercase()
+}
+
+fn is_generated_name(name: &str) -> bool {
+    GENERATED_NAMES.contains(&name) || GENERATED_ENDS.iter().any(|end| name.ends_with(end))
 }
 
 /// Reason to skip a file because of its content.
@@ -247,6 +272,22 @@ mod tests {
                 "{}",
                 String::from_utf8_lossy(&content[..content.len().min(40)])
             );
+        }
+    }
+
+    #[test]
+    fn foreign_part_is_outermost_folder_or_file() {
+        for (path, part) in [
+            ("node_modules/a/dist/index.js", Some("node_modules")),
+            ("web/Vendor/a/target/x.rs", Some("web/Vendor")),
+            ("web/app.min.js", Some("web/app.min.js")),
+            ("web/dist/app.min.js", Some("web/dist")),
+            ("dist", None),
+            ("src/vendor.rs", None),
+            ("AGENTS.md", None),
+            ("", None),
+        ] {
+            assert_eq!(find_foreign_part(path), part, "{path}");
         }
     }
 
