@@ -1,6 +1,7 @@
 //! `search_content`: finds lines that match a regular expression.
 
 use std::{
+    collections::BTreeSet,
     fs::{File, FileType},
     io,
     path::{Path, PathBuf},
@@ -12,6 +13,7 @@ use grep_regex::{RegexMatcher, RegexMatcherBuilder};
 use grep_searcher::{
     BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
 };
+use retrieval::{AttributeRules, find_foreign_part};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -28,6 +30,10 @@ const MAX_SHOWN: usize = 40 * 1024;
 const MAX_CONTEXT: i64 = 10;
 /// Limit of files that are named because the search in them failed.
 const MAX_FAILED: usize = 10;
+/// Limit of folders and files that are named because the search did not reach them.
+const MAX_NAMED: usize = 5;
+/// Limit of the `.gitattributes` of the root, in bytes.
+const MAX_ATTRIBUTES: u64 = 64 * 1024;
 // Limit in bytes for the memory of the search. A file with a longer line is not searched to its end.
 const MAX_LONGEST: usize = 16 * 1024 * 1024;
 
@@ -70,6 +76,16 @@ struct SearchMatches {
     searched: usize,
     failed: Vec<String>,
     is_cut: bool,
+    /// True when all files were listed, and every one that is neither vendored nor generated was searched.
+    has_own_files: bool,
+    /// Vendored and generated files that the search did not reach.
+    unreached: Vec<PathBuf>,
+}
+
+impl SearchMatches {
+    fn is_full(&self) -> bool {
+        self.matches >= MAX_FOUND || self.bytes >= MAX_SHOWN
+    }
 }
 
 fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply, String> {
@@ -110,10 +126,7 @@ fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply,
             found.searched
         ));
     }
-    if found.is_cut {
-        let more = "[more matches left out; narrow the pattern or give file_pattern or path]";
-        found.lines.push(more.to_owned());
-    }
+    found.lines.extend(render_left_out(&found));
     if !found.failed.is_empty() {
         found.failed.truncate(MAX_FAILED);
         let failed = found.failed.join(", ");
@@ -123,6 +136,42 @@ fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply,
         text: note + &found.lines.join("\n"),
         truncated: found.is_cut,
     })
+}
+
+/// Renders the notes about matches and files that the limits leave out.
+fn render_left_out(found: &SearchMatches) -> Vec<String> {
+    if !found.is_cut {
+        return Vec::new();
+    }
+    let more = if found.has_own_files {
+        "[more matches left out, in vendored or generated files only]"
+    } else {
+        "[more matches left out; narrow the pattern or give file_pattern or path]"
+    };
+    let mut notes = vec![more.to_owned()];
+    if !found.unreached.is_empty() {
+        let parts: BTreeSet<&str> = found
+            .unreached
+            .iter()
+            .map(|path| name_foreign_part(path))
+            .collect();
+        let named: Vec<&str> = parts.iter().copied().take(MAX_NAMED).collect();
+        notes.push(format!(
+            "[not searched: {}{} vendored or generated files ({}{}); give one of these names as path]",
+            // The listing ends where the limits are reached.
+            if found.has_own_files { "" } else { "at least " },
+            found.unreached.len(),
+            named.join(", "),
+            if parts.len() > MAX_NAMED { ", ..." } else { "" },
+        ));
+    }
+    notes
+}
+
+/// Returns the folder that makes a file a vendored one, or the file's path.
+fn name_foreign_part(path: &Path) -> &str {
+    let path = path.to_str().unwrap_or_default();
+    find_foreign_part(path).unwrap_or(path)
 }
 
 fn nothing_searched(input: &Input) -> String {
@@ -199,24 +248,80 @@ fn search_files(call: &ToolContext, scope: &SearchScope, regex: &RegexMatcher) -
         .after_context(scope.context)
         .build();
     let (root, mut found) = (call.workspace.root(), SearchMatches::default());
+    let mut search = |path: &Path, found: &mut SearchMatches| {
+        // A process may have deleted the file since the listing.
+        let Ok(file) = root.open_file(path) else { return };
+        found.searched += 1;
+        if let Err(error) = search_one_file(&mut searcher, regex, path, &file, found) {
+            tracing::debug!(error = %format_error_chain(&error), "a file could not be searched");
+            found.failed.push(path.display().to_string());
+        }
+    };
+    let foreign_files = ForeignFiles::new(call, scope);
+    // Vendored and generated files come last, so that they do not fill the limits before the repository's own files.
+    let mut later = Vec::new();
     for path in call.workspace.disk.paths(FileType::is_file) {
         let is_wanted = scope.globs.as_ref().is_none_or(|globs| globs.is_match(&path));
         if !is_wanted || !path.starts_with(&scope.folder) {
             continue;
         }
-        // A process may have deleted the file since the listing.
-        let Ok(file) = root.open_file(&path) else { continue };
-        found.searched += 1;
-        if let Err(error) = search_one_file(&mut searcher, regex, &path, &file, &mut found) {
-            tracing::debug!(error = %format_error_chain(&error), "a file could not be searched");
-            found.failed.push(path.display().to_string());
+        if foreign_files.contains(&path) {
+            later.push(path);
+        } else {
+            search(&path, &mut found);
         }
-        if found.matches >= MAX_FOUND || found.bytes >= MAX_SHOWN || call.cancel.is_cancelled() {
-            found.is_cut = true;
-            break;
+        found.is_cut = found.is_full() || call.cancel.is_cancelled();
+        if found.is_cut {
+            found.unreached = later;
+            return found;
         }
     }
+    found.has_own_files = true;
+    let mut later = later.into_iter();
+    while !found.is_cut {
+        let Some(path) = later.next() else { break };
+        search(&path, &mut found);
+        found.is_cut = found.is_full() || call.cancel.is_cancelled();
+    }
+    found.unreached = later.collect();
     found
+}
+
+/// Distinction of vendored and generated files from the repository's own ones.
+struct ForeignFiles<'a> {
+    folder: &'a Path,
+    /// True when the search is in a vendored folder, where no file comes later than another.
+    is_inside: bool,
+    /// Rules of the `.gitattributes` of the root.
+    attributes: AttributeRules,
+}
+
+impl<'a> ForeignFiles<'a> {
+    fn new(call: &ToolContext, scope: &'a SearchScope) -> Self {
+        let mut attributes = AttributeRules::default();
+        if let Ok(rules) = call
+            .workspace
+            .root()
+            .read(Path::new(".gitattributes"), MAX_ATTRIBUTES)
+        {
+            attributes.add("", &String::from_utf8_lossy(&rules));
+        }
+        let folder = format!("{}/", scope.folder.display());
+        Self {
+            folder: &scope.folder,
+            is_inside: find_foreign_part(&folder).is_some(),
+            attributes,
+        }
+    }
+
+    fn contains(&self, path: &Path) -> bool {
+        // A file that the caller names is searched like any other.
+        if self.is_inside || path == self.folder {
+            return false;
+        }
+        path.to_str()
+            .is_some_and(|path| find_foreign_part(path).is_some() || self.attributes.skip(path).is_some())
+    }
 }
 
 fn search_one_file(
@@ -380,5 +485,94 @@ mod tests {
             wide.contains("xneedley") && wide.len() < 400 && wide.ends_with(" […]"),
             "{wide}"
         );
+    }
+
+    /// Writes files `0.js`, `1.js` and so on with these numbers of matching lines.
+    fn write_needles(world: &World, folder: &str, counts: &[usize]) {
+        for (number, count) in counts.iter().enumerate() {
+            let path = format!("{folder}/{number}.js");
+            let root = world.call.workspace.root();
+            root.write(path.as_ref(), &b"needle\n".repeat(*count)).unwrap();
+        }
+    }
+
+    #[test]
+    fn vendored_matches_come_after_all_others() {
+        let world = World::new();
+        write_needles(&world, "node_modules/a/dist", &[50; 10]);
+        write_needles(&world, "src", &[1]);
+        let text = call_search_content(&world, &json!({ "pattern": "needle" }));
+        assert!(
+            text.starts_with("src/0.js:1: needle\nnode_modules/a/dist/0.js:1: needle\n"),
+            "{text}"
+        );
+        assert!(
+            text.ends_with(
+                "[more matches left out, in vendored or generated files only]\n[not searched: 4 vendored or generated files \
+                 (node_modules); give one of these names as path]"
+            ),
+            "{text}"
+        );
+        for path in ["node_modules", "node_modules/a", "node_modules/a/dist/9.js"] {
+            let text = call_search_content(&world, &json!({ "pattern": "needle", "path": path }));
+            assert!(
+                text.starts_with("node_modules/") && !text.contains("vendored"),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn unreached_vendored_files_are_counted() {
+        let world = World::new();
+        write_needles(&world, ".yarn", &[1, 1]);
+        write_needles(&world, "web/vendor", &[1]);
+        write_needles(&world, "src", &[100; 4]);
+        let text = call_search_content(&world, &json!({ "pattern": "needle" }));
+        assert!(text.starts_with("src/0.js:1: needle\n"), "{text}");
+        assert!(
+            text.ends_with(
+                "give file_pattern or path]\n[not searched: at least 2 vendored or generated files (.yarn); give one of \
+                 these names as path]"
+            ),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn generated_matches_come_last_by_attributes() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        root.write(".gitattributes".as_ref(), b"api/** linguist-generated\n")
+            .unwrap();
+        write_needles(&world, "api", &[1]);
+        write_needles(&world, "src", &[1]);
+        root.write("app.min.js".as_ref(), b"needle\n").unwrap();
+        assert_eq!(
+            call_search_content(&world, &json!({ "pattern": "needle" })),
+            "src/0.js:1: needle\napi/0.js:1: needle\napp.min.js:1: needle"
+        );
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig::with_cases(24))]
+
+        /// Property: vendored files change nothing about the matches in other files.
+        #[test]
+        fn vendored_files_displace_no_match(
+            own in proptest::collection::vec(1_usize..120, 1..5),
+            vendored in proptest::collection::vec(1_usize..120, 1..5),
+        ) {
+            let world = World::new();
+            let list_matches = || -> Vec<String> {
+                let text = call_search_content(&world, &json!({ "pattern": "needle" }));
+                text.lines().filter(|line| !line.starts_with('[')).map(str::to_owned).collect()
+            };
+            write_needles(&world, "src", &own);
+            let alone = list_matches();
+            write_needles(&world, "node_modules", &vendored);
+            let both = list_matches();
+            proptest::prop_assert!(both.starts_with(&alone), "{alone:?} {both:?}");
+        }
     }
 }
