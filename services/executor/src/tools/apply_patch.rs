@@ -434,7 +434,7 @@ mod tests {
 
     use serde_json::{Value, json};
 
-    use crate::tools::tests::{World, git_diff, one_line_changed};
+    use crate::tools::tests::{MIXED_LINE_ENDS, MIXED_LINE_WORDS, World, git_diff, one_line_changed};
 
     fn call_apply_patch(world: &World, text: &str) -> Result<String, String> {
         world.run("apply_patch", &json!({ "patch": text }))
@@ -510,6 +510,37 @@ mod tests {
         let mut lines = super::TextLines::of(before);
         super::apply_hunks(&mut lines, &files[0].hunks)?;
         Ok(lines.join())
+    }
+
+    /// Renders a hunk with all lines of a text as context, except those with a word, which is replaced. The lines of the
+    /// hunk end in CRLF, so that a CR before a line end stays visible.
+    fn render_word_hunk(before: &str, word: &str, other: &str) -> String {
+        let lines = super::TextLines::of(before);
+        let hunk = lines.texts().iter().map(|line| {
+            if line.contains(word) {
+                format!("-{line}\r\n+{}\r\n", line.replace(word, other))
+            } else {
+                format!(" {line}\r\n")
+            }
+        });
+        format!("@@\r\n{}", hunk.collect::<String>())
+    }
+
+    #[test]
+    fn patch_keeps_other_bytes_of_mixed_lines() {
+        for (word, other) in MIXED_LINE_WORDS {
+            let hunk = render_word_hunk(MIXED_LINE_ENDS, word, other);
+            let after = MIXED_LINE_ENDS.replace(word, other);
+            assert_eq!(apply_patch_hunks(MIXED_LINE_ENDS, &hunk).unwrap(), after);
+            // A chunk of this format that reaches the last line gives it a line end.
+            let ended = apply_envelope_chunks(MIXED_LINE_ENDS, &hunk).unwrap();
+            assert_eq!(ended, format!("{after}\n"));
+            let world = World::new();
+            let root = world.call.workspace.root();
+            root.write("log".as_ref(), MIXED_LINE_ENDS.as_bytes()).unwrap();
+            call_apply_patch(&world, &format!("--- a/log\n+++ b/log\n{hunk}")).unwrap();
+            assert_eq!(root.read("log".as_ref(), 1000).unwrap(), after.as_bytes());
+        }
     }
 
     #[test]
@@ -789,6 +820,13 @@ mod tests {
             if !hunks.is_empty() {
                 proptest::prop_assert_eq!(apply_patch_hunks(&before, &hunks), Ok(after));
             }
+        }
+
+        /// Property: a hunk that changes a word changes no other byte.
+        #[test]
+        fn changed_word_leaves_other_bytes(text in "[ab\r\n]{0,12}M[ab\r\n]{0,12}") {
+            let hunk = render_word_hunk(&text, "M", "N");
+            proptest::prop_assert_eq!(apply_patch_hunks(&text, &hunk), Ok(text.replace('M', "N")));
         }
 
         /// Property: a patch with common mistakes gives the intended text or an error.

@@ -378,7 +378,7 @@ fn rewrite_lines(
 mod tests {
     use serde_json::json;
 
-    use crate::tools::tests::{World, git_diff, one_line_changed};
+    use crate::tools::tests::{MIXED_LINE_ENDS, MIXED_LINE_WORDS, World, git_diff, one_line_changed};
 
     fn format_edit_block(search: &str, replace: &str) -> String {
         format!("<<<<<<< SEARCH\n{search}\n=======\n{replace}\n>>>>>>> REPLACE\n")
@@ -761,6 +761,29 @@ mod tests {
         let (after, _) =
             edit_file_text(before, &json!({ "edits": format_edit_block("b\nc", "b\nx\nc") })).unwrap();
         assert_eq!(after, "a\r\nb\nx\nc\r\nd\n");
+    }
+
+    #[test]
+    fn edit_keeps_other_bytes_of_mixed_lines() {
+        let log = MIXED_LINE_ENDS;
+        let whole = super::TextLines::of(log).texts().join("\r\n");
+        for (word, other) in MIXED_LINE_WORDS {
+            let block = format_edit_block(&whole, &whole.replacen(word, other, 1));
+            for input in [
+                json!({ "old_string": word, "new_string": other }),
+                json!({ "edits": block }),
+            ] {
+                let (after, _) = edit_file_text(log, &input).unwrap();
+                assert_eq!(after, log.replacen(word, other, 1), "{input}");
+            }
+        }
+        let all = json!({ "old_string": "load", "new_string": "store", "replace_all": true });
+        assert_eq!(edit_file_text(log, &all).unwrap().0, log.replace("load", "store"));
+        let line = json!({ "edits": format_edit_block("load a", "load x\nload y") });
+        assert_eq!(
+            edit_file_text(log, &line).unwrap().0,
+            log.replace("load a\n", "load x\nload y\n")
+        );
     }
 
     #[test]

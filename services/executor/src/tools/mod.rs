@@ -539,6 +539,20 @@ pub(crate) mod tests {
         (text(None), text(Some(at)))
     }
 
+    /// Log of a terminal: lines that end in LF, CRLF and nothing, with lone CR as data.
+    pub(crate) const MIXED_LINE_ENDS: &str =
+        "start\r\n 10%\r 20%\r 30%\nload a\nload b\r\ncount\r\r\nload c\rload d\n\rend";
+    /// A word of each line of [`MIXED_LINE_ENDS`], and another word for it.
+    pub(crate) const MIXED_LINE_WORDS: [(&str, &str); 7] = [
+        ("start", "begin"),
+        ("20%", "25%"),
+        ("load a", "keep a"),
+        ("load b", "keep b"),
+        ("count", "total"),
+        ("load d", "keep d"),
+        ("end", "stop"),
+    ];
+
     /// Returns git's patch from one text to another.
     pub(crate) fn git_diff(before: &str, after: &str, context: usize) -> String {
         let folder = tempfile::TempDir::new().unwrap();

@@ -70,20 +70,25 @@ impl TextLines {
         &self.texts
     }
 
-    /// Replaces lines. An unchanged line keeps its end; a new line gets the end of its neighbors.
+    /// Replaces lines. An unchanged line keeps its end, a changed line has that of the line that it replaces, and an added
+    /// line that of the line before.
     pub(in crate::tools) fn splice(&mut self, splice: LineSplice) {
         let range = splice.at..splice.at + splice.count;
         let neighbour = self.neighbour(splice.at, splice.count);
         let was_last = range.end == self.texts.len();
-        let last_end = self.ends.last().copied().unwrap_or(neighbour);
-        let kept = match_kept_lines(&self.texts[range.clone()], &splice.new);
-        let old = self.ends[range.clone()].to_vec();
-        let mut ends: Vec<LineEnd> = kept
-            .into_iter()
-            .map(|kept| kept.map_or(neighbour, |at| old[at]))
+        let is_open = self.ends.last() == Some(&LineEnd::None);
+        let sources = match_replaced_lines(&self.texts[range.clone()], &splice.new);
+        let old = &self.ends[range.clone()];
+        let mut previous = neighbour;
+        let mut ends: Vec<LineEnd> = Vec::with_capacity(sources.len());
+        for source in sources {
+            let end = source.map_or(previous, |at| old[at]);
             // Only the last line of a text may lack an end, and this one may precede new lines.
-            .map(|end| if end == LineEnd::None { neighbour } else { end })
-            .collect();
+            if end != LineEnd::None {
+                previous = end;
+            }
+            ends.push(previous);
+        }
         // Lines that follow a last line without an end require that line to get one.
         if let (Some(before), false) = (range.start.checked_sub(1), splice.new.is_empty())
             && self.ends[before] == LineEnd::None
@@ -91,11 +96,10 @@ impl TextLines {
             self.ends[before] = neighbour;
         }
         if let Some(last) = ends.last_mut().filter(|_| was_last) {
-            *last = match splice.ends {
-                Some(true) => neighbour,
-                Some(false) => LineEnd::None,
-                None => last_end,
-            };
+            let has_end = splice.ends.unwrap_or(!is_open);
+            if !has_end {
+                *last = LineEnd::None;
+            }
         }
         if let (Some(before), Some(false), true) = (
             range.start.checked_sub(1),
@@ -119,18 +123,17 @@ impl TextLines {
 
     /// Replaces the text by another one, in which all line ends are `\n`.
     pub(in crate::tools) fn become_body(&mut self, body: &str) {
-        let new = Self::of(body);
+        // A `\r` before a line end belongs to the line, as in a line that ends with `\r\r\n`.
+        let new: Vec<String> = body
+            .split_inclusive('\n')
+            .map(|line| line.strip_suffix('\n').unwrap_or(line).to_owned())
+            .collect();
         let same =
             |pairs: &mut dyn Iterator<Item = (&String, &String)>| pairs.take_while(|(a, b)| a == b).count();
-        let front = same(&mut self.texts.iter().zip(&new.texts));
-        let back = same(
-            &mut self.texts[front..]
-                .iter()
-                .rev()
-                .zip(new.texts[front..].iter().rev()),
-        );
-        let (mut old_end, mut new_end) = (self.texts.len() - back, new.texts.len() - back);
-        let ends = new.ends.last().is_none_or(|end| *end != LineEnd::None);
+        let front = same(&mut self.texts.iter().zip(&new));
+        let back = same(&mut self.texts[front..].iter().rev().zip(new[front..].iter().rev()));
+        let (mut old_end, mut new_end) = (self.texts.len() - back, new.len() - back);
+        let ends = body.is_empty() || body.ends_with('\n');
         if back > 0
             && self
                 .ends
@@ -139,13 +142,13 @@ impl TextLines {
         {
             // If only the end of the last line differs, the last line must be replaced too, because its end
             // belongs to it.
-            (old_end, new_end) = (self.texts.len(), new.texts.len());
+            (old_end, new_end) = (self.texts.len(), new.len());
         }
         let front = front.min(old_end.saturating_sub(usize::from(old_end == self.texts.len() && back == 0)));
         self.splice(LineSplice {
             at: front,
             count: old_end - front,
-            new: new.texts[front..new_end].to_vec(),
+            new: new[front..new_end].to_vec(),
             ends: Some(ends),
         });
     }
@@ -202,6 +205,31 @@ pub(in crate::tools) fn match_kept_lines<T: Ord + std::hash::Hash + Clone>(
     kept
 }
 
+/// Returns for each new line the index of the old line that it equals or replaces, if there is one.
+fn match_replaced_lines(old: &[String], new: &[String]) -> Vec<Option<usize>> {
+    let mut sources = vec![None; new.len()];
+    for step in capture_diff_slices(Algorithm::Myers, old, new) {
+        let (old_index, new_index, len) = match step {
+            DiffOp::Equal {
+                old_index,
+                new_index,
+                len,
+            } => (old_index, new_index, len),
+            DiffOp::Replace {
+                old_index,
+                old_len,
+                new_index,
+                new_len,
+            } => (old_index, new_index, old_len.min(new_len)),
+            DiffOp::Delete { .. } | DiffOp::Insert { .. } => continue,
+        };
+        for at in 0..len {
+            sources[new_index + at] = Some(old_index + at);
+        }
+    }
+    sources
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -229,6 +257,23 @@ mod tests {
         );
         assert_eq!(splice_text("a\r\n", 1, 0, &["b"], None), "a\r\nb\r\n");
         assert_eq!(splice_text("", 0, 0, &["a"], None), "a\n");
+        assert_eq!(
+            splice_text("a\r\nb\nc\n", 0, 3, &["a", "b", "x", "c"], None),
+            "a\r\nb\nx\nc\n"
+        );
+    }
+
+    #[test]
+    fn changed_lines_keep_own_line_ends() {
+        assert_eq!(
+            splice_text("a\r\nb\nc\r\nd\n", 0, 4, &["a", "x", "c", "y"], None),
+            "a\r\nx\nc\r\ny\n"
+        );
+        assert_eq!(splice_text("a\r\nb\nc\r\n", 1, 2, &["b"], None), "a\r\nb\n");
+        assert_eq!(
+            splice_text("a\r\nb\nc", 0, 3, &["x", "y", "z"], None),
+            "x\r\ny\nz"
+        );
     }
 
     #[test]
@@ -252,6 +297,15 @@ mod tests {
             let mut same = TextLines::of(&old);
             same.become_body(&TextLines::of(&old).body());
             proptest::prop_assert_eq!(same.join(), old);
+        }
+
+        /// Property: a change within lines changes no other byte of the text.
+        #[test]
+        fn replaced_word_changes_no_other_byte(text in "[abM\r\n]{0,24}") {
+            let mut lines = TextLines::of(&text);
+            let body = lines.body().replace('M', "N");
+            lines.become_body(&body);
+            proptest::prop_assert_eq!(lines.join(), text.replace('M', "N"));
         }
 
         #[test]
