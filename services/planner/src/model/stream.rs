@@ -281,6 +281,7 @@ pub(super) fn parse_arguments(text: String) -> Value {
     match split_characters::read_json(&text) {
         Ok(Value::String(inner)) => match split_characters::read_json(&inner) {
             Ok(object @ Value::Object(_)) => object,
+            Ok(_) | Err(_) if inner.trim().is_empty() => Value::Object(Map::new()),
             Ok(_) | Err(_) => Value::String(inner),
         },
         Ok(Value::Null) => Value::Object(Map::new()),

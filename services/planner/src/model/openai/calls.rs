@@ -325,7 +325,8 @@ impl PartialCalls {
 
     /// Returns the number of calls with incomplete arguments.
     pub(super) fn broken(&self) -> usize {
-        let is_broken = |call: &&PartialCall| !call.arguments.trim().is_empty() && !call.is_whole();
+        let is_broken =
+            |call: &&PartialCall| !matches!(call.arguments.trim(), "" | "null") && !call.is_whole();
         self.calls.iter().filter(is_broken).count()
     }
 

@@ -6,7 +6,7 @@ use domain::{ModelReply, ReplyBlock, ReplyStop, ToolCall};
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::streams::read_offering;
+use super::streams::{encode_chunk, read_offering};
 use super::*;
 use crate::model::failure::AttemptFailure;
 
@@ -653,6 +653,112 @@ fn bare_patch_becomes_argument_of_its_tool() {
         }
         for other in ["hello", "{\"patch\": \"--- a\n+++ b", "--- a\nwords\n+++ b\n"] {
             assert_eq!(read(dialect, "apply_patch", other), json!(other), "{dialect}");
+        }
+    }
+}
+
+/// Sets a field of an object to a content, if there is one.
+fn set_field(mut object: Value, field: &str, content: Option<&Value>) -> Value {
+    if let Some(content) = content {
+        object[field] = content.clone();
+    }
+    object
+}
+
+fn render_data(events: &[Value]) -> Bytes {
+    let wire: String = events.iter().map(|event| format!("data: {event}\n\n")).collect();
+    wire.into()
+}
+
+/// Returns replies of each kind of server with one call of `finish`, which has these arguments or none.
+fn list_wires_of_call(dialect: &str, arguments: Option<&Value>) -> Vec<Bytes> {
+    match dialect {
+        "openai" => {
+            let function = set_field(json!({ "name": "finish" }), "arguments", arguments);
+            let call = json!({ "index": 0, "id": "a", "type": "function", "function": function });
+            let message = json!({ "content": null, "tool_calls": [call] });
+            let choice = json!({ "index": 0, "finish_reason": "tool_calls", "message": message });
+            let deltas = [call_delta(call)];
+            vec![
+                chat_stream(&deltas, &json!("tool_calls"), DONE).into(),
+                chat_stream(&deltas, &Value::Null, DONE).into(),
+                json!({ "model": "m", "choices": [choice] }).to_string().into(),
+            ]
+        }
+        "openai-responses" => {
+            let call = json!({ "type": "function_call", "id": "fc_a", "call_id": "a", "name": "finish" });
+            let item = set_field(call, "arguments", arguments);
+            let end = json!({
+                "type": "response.function_call_arguments.done", "item_id": "fc_a", "output_index": 0,
+                "arguments": item["arguments"],
+            });
+            let response =
+                json!({ "object": "response", "status": "completed", "model": "m", "output": [item] });
+            vec![
+                render_data(&[
+                    json!({ "type": "response.output_item.added", "output_index": 0, "item": item }),
+                    end,
+                    json!({ "type": "response.output_item.done", "output_index": 0, "item": item }),
+                    json!({ "type": "response.completed", "response": response }),
+                ]),
+                response.to_string().into(),
+            ]
+        }
+        _ => {
+            let call = json!({ "type": "tool_use", "id": "a", "name": "finish" });
+            let block = set_field(call, "input", arguments);
+            let piece = arguments.and_then(Value::as_str).unwrap_or_default();
+            let delta = json!({ "type": "input_json_delta", "partial_json": piece });
+            let events = [
+                json!({ "type": "message_start", "message": { "model": "m", "usage": { "input_tokens": 7 } } }),
+                json!({ "type": "content_block_start", "index": 0, "content_block": block }),
+                json!({ "type": "content_block_delta", "index": 0, "delta": delta }),
+                json!({ "type": "content_block_stop", "index": 0 }),
+                json!({ "type": "message_delta", "delta": { "stop_reason": "tool_use" } }),
+                json!({ "type": "message_stop" }),
+            ];
+            if dialect == "bedrock" {
+                let frames = events.iter().map(|event| encode_chunk(&event.to_string()));
+                return vec![frames.collect::<Vec<_>>().concat().into()];
+            }
+            let message =
+                json!({ "type": "message", "model": "m", "stop_reason": "tool_use", "content": [block] });
+            vec![render_data(&events), message.to_string().into()]
+        }
+    }
+}
+
+#[test]
+fn absent_arguments_become_empty_object() {
+    let absent = [
+        json!(null),
+        json!(""),
+        json!(" \n"),
+        json!("null"),
+        json!("\"\""),
+        json!({}),
+        json!("{}"),
+    ];
+    let given: Vec<Option<&Value>> = absent.iter().map(Some).chain([None]).collect();
+    for dialect in ["anthropic", "openai", "openai-responses", "bedrock"] {
+        let sent_back = if dialect.starts_with("openai") {
+            r#""arguments":"{}""#
+        } else {
+            r#""input":{}"#
+        };
+        for arguments in &given {
+            for wire in list_wires_of_call(dialect, *arguments) {
+                let reply = read_offering(&TOOLS, dialect, vec![wire])
+                    .unwrap_or_else(|failure| panic!("{dialect} {arguments:?}: {failure:?}"));
+                assert_eq!(reply.stop, ReplyStop::ToolUse, "{dialect} {arguments:?}");
+                let inputs: Vec<&Value> = reply.tool_calls().map(|call| &call.input).collect();
+                assert_eq!(inputs, [&json!({})], "{dialect} {arguments:?}");
+                let mut transcript = build_opening_transcript();
+                append_turn(&mut transcript, reply, [ToolResult::ok("text")]);
+                let settings = build_offline_settings(dialect);
+                let sent = super::bodies::build_request_body(&settings, &transcript).to_string();
+                assert!(sent.contains(sent_back), "{dialect} {arguments:?}: {sent}");
+            }
         }
     }
 }

@@ -90,7 +90,7 @@ impl Conversation {
 }
 
 /// Returns a Bedrock frame with one event.
-fn encode_chunk(event: &str) -> Vec<u8> {
+pub(super) fn encode_chunk(event: &str) -> Vec<u8> {
     use base64::{Engine as _, engine::general_purpose::STANDARD};
     let payload = json!({ "bytes": STANDARD.encode(event), "p": "abcdefghijk" }).to_string();
     let headers = [
