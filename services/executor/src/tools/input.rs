@@ -377,6 +377,10 @@ mod tests {
     fn invalid_input_error_names_field() {
         for (text, words) in [
             ("{}", "`path` is missing. The fields are: "),
+            ("", "`path` is missing. The fields are: "),
+            (" \n", "`path` is missing. The fields are: "),
+            ("null", "`path` is missing. The fields are: "),
+            ("\"\"", "must be a JSON object"),
             (r#"{"path": {}}"#, "`path` must be text"),
             (
                 r#"{"path": "a", "start_line": "x"}"#,
