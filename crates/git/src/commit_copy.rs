@@ -77,8 +77,7 @@ impl BareRepository {
     /// Lists the paths that differ between a commit and its first parent, with the id of the parent's tree.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the repository lacks the commit or it has no parent, [`Error::Rejected`] for a path
-    /// that is not UTF-8.
+    /// [`Error::Missing`] when the repository lacks the commit or it has no parent, [`Error::PathNotUtf8`].
     pub fn edits_of(&self, commit: &CommitId) -> Result<(String, Vec<TreeEdit>), Error> {
         let found = self.commit(commit)?;
         let before = found.parent(0)?.tree()?;
@@ -101,12 +100,8 @@ impl BareRepository {
                 delta.new_file()
             };
             let bytes = file.path_bytes().unwrap_or_default();
-            let path = std::str::from_utf8(bytes).map_err(|_| {
-                let path = String::from_utf8_lossy(bytes);
-                Error::Rejected(format!(
-                    "the name of {path} is not UTF-8, which GitHub's API cannot write"
-                ))
-            })?;
+            let path = std::str::from_utf8(bytes)
+                .map_err(|_| Error::PathNotUtf8(String::from_utf8_lossy(bytes).into_owned()))?;
             let mode = render_mode(file.mode());
             let is_here = !is_removed && mode != "160000";
             let is_known = others.iter().any(|tree| {

@@ -21,6 +21,28 @@ pub enum Error {
     /// The remote refused the push, e.g. for a protected branch or a hook; a retry has the same result.
     #[error("the remote refused the push: {0}")]
     Rejected(String),
+    /// The repository of a local folder does not let the branch be written; a retry has the same result.
+    #[error("the branch {branch} cannot be written: {reason}")]
+    BranchNotWritable {
+        /// Branch to write.
+        branch: String,
+        /// Reason of the refusal.
+        reason: String,
+    },
+    /// The checkout would overwrite changed files of a local folder.
+    #[error("the branch {branch} cannot be checked out: {reason}")]
+    CheckoutRefused {
+        /// Branch to check out.
+        branch: String,
+        /// Explanation of the library.
+        reason: String,
+    },
+    /// A patch is malformed, or its lines do not occur in the files; a retry has the same result.
+    #[error("the patch does not apply: {0}")]
+    PatchDoesNotApply(String),
+    /// The path of a changed file cannot be written by GitHub's API.
+    #[error("the name of {0} is not UTF-8, which GitHub's API cannot write")]
+    PathNotUtf8(String),
     /// The remote refuses the credentials, or they lack a permission.
     #[error("the remote denied access: {0}")]
     Denied(String),

@@ -224,7 +224,7 @@ impl FolderRepository {
     /// The branch must be at `expected` (`None`: missing). Working tree, index and head stay unchanged.
     ///
     /// # Errors
-    /// [`Error::LeaseStale`] when the branch is at another commit, [`Error::Rejected`] when it is checked
+    /// [`Error::LeaseStale`] when the branch is at another commit, [`Error::BranchNotWritable`] when it is checked
     /// out, [`Error::BranchInTheWay`], [`Error::Unavailable`] when its lock is held, [`Error::Failed`].
     pub fn write_branch(
         &self,
@@ -267,7 +267,10 @@ impl FolderRepository {
                 if error.code() == git2::ErrorCode::Locked {
                     Err(Error::Unavailable(error.message().to_owned()))
                 } else {
-                    Err(Error::Rejected(error.message().to_owned()))
+                    Err(Error::BranchNotWritable {
+                        branch: branch.to_owned(),
+                        reason: error.message().to_owned(),
+                    })
                 }
             }
         }
@@ -301,7 +304,7 @@ impl FolderRepository {
     /// Checks out a branch: working tree, index and head.
     ///
     /// # Errors
-    /// [`Error::Rejected`] when it would overwrite a changed file; nothing is changed then.
+    /// [`Error::CheckoutRefused`] when it would overwrite a changed file; nothing is changed then.
     pub fn check_out(&self, branch: &str) -> Result<(), Error> {
         let name = format_branch_ref(branch);
         let commit = self.git.find_reference(&name)?.peel_to_commit()?;
@@ -309,14 +312,20 @@ impl FolderRepository {
         options.safe();
         self.git
             .checkout_tree(commit.as_object(), Some(&mut options))
-            .map_err(|error| Error::Rejected(error.message().to_owned()))?;
+            .map_err(|error| Error::CheckoutRefused {
+                branch: branch.to_owned(),
+                reason: error.message().to_owned(),
+            })?;
         Ok(self.git.set_head(&name)?)
     }
 
     fn refuse_checked_out(&self, branch: &str) -> Result<(), Error> {
         let found = self.git.find_branch(branch, git2::BranchType::Local);
         if found.is_ok_and(|found| found.is_head()) {
-            Err(Error::Rejected(format!("{branch} is checked out")))
+            Err(Error::BranchNotWritable {
+                branch: branch.to_owned(),
+                reason: "it is checked out".to_owned(),
+            })
         } else {
             Ok(())
         }

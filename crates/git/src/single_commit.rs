@@ -139,7 +139,7 @@ impl SingleCommitRepository {
     /// it.
     ///
     /// # Errors
-    /// [`Error::Missing`] when the branch is missing, [`Error::Rejected`] when a patch does not apply.
+    /// [`Error::Missing`] when the branch is missing, [`Error::PatchDoesNotApply`].
     pub fn files(&self, branch: Option<&str>, solution: Option<&str>, tests: &str) -> Result<Oid, Error> {
         let commit = match branch {
             Some(branch) => self.git.refname_to_id(&format!("refs/heads/{branch}"))?,
@@ -174,13 +174,12 @@ impl SingleCommitRepository {
         if patch.trim().is_empty() {
             return Ok(tree);
         }
-        let refused = |error: git2::Error| Error::Rejected(error.message().to_owned());
-        let diff = Diff::from_buffer(add_final_newline(patch).as_bytes()).map_err(refused)?;
+        let diff = Diff::from_buffer(add_final_newline(patch).as_bytes()).map_err(refuse_patch)?;
         let mut options = ApplyOptions::new();
         let applied = self
             .git
             .apply_to_tree(&self.git.find_tree(tree)?, &diff, Some(&mut options));
-        Ok(applied.map_err(refused)?.write_tree_to(&self.git)?)
+        Ok(applied.map_err(refuse_patch)?.write_tree_to(&self.git)?)
     }
 
     /// Writes the files of a tree into an empty folder.
@@ -233,13 +232,17 @@ fn list_patch_paths(patch: &str) -> Result<Vec<Vec<u8>>, Error> {
     if patch.trim().is_empty() {
         return Ok(Vec::new());
     }
-    let diff = Diff::from_buffer(add_final_newline(patch).as_bytes())
-        .map_err(|error| Error::Rejected(error.message().to_owned()))?;
+    let diff = Diff::from_buffer(add_final_newline(patch).as_bytes()).map_err(refuse_patch)?;
     let both = |delta: git2::DiffDelta<'_>| {
         let sides = [delta.old_file(), delta.new_file()];
         sides.map(|file| file.path_bytes().map(<[u8]>::to_vec))
     };
     Ok(diff.deltas().flat_map(both).flatten().collect())
+}
+
+/// Converts the library's error about a patch.
+fn refuse_patch(error: git2::Error) -> Error {
+    Error::PatchDoesNotApply(error.message().to_owned())
 }
 
 /// Adds the final newline, which patches in data sets often lack.
@@ -378,11 +381,18 @@ mod tests {
         let place = tempfile::tempdir().unwrap();
         let alone = SingleCommitRepository::of_commit(source.path(), &base, &place.path().join("g")).unwrap();
         let stale = FIX.replace("-two", "-three");
-        assert!(matches!(
-            alone.files(None, Some(&stale), ""),
-            Err(Error::Rejected(_))
-        ));
-        assert!(alone.files(None, Some("nonsense"), "").is_err());
+        let short = FIX.replace("+TWO\n", "");
+        for (solution, tests) in [
+            (Some(stale.as_str()), ""),
+            (Some(short.as_str()), ""),
+            (Some("nonsense"), ""),
+            (None, "nonsense"),
+        ] {
+            let refused = alone.files(None, solution, tests).unwrap_err();
+            assert!(matches!(refused, Error::PatchDoesNotApply(_)), "{refused:?}");
+            let text = refused.to_string();
+            assert!(text.starts_with("the patch does not apply: "), "{text}");
+        }
         let absent: CommitId = "1".repeat(40).parse().unwrap();
         let missing = SingleCommitRepository::of_commit(source.path(), &absent, &place.path().join("h"));
         assert!(matches!(missing, Err(Error::Missing { .. })));

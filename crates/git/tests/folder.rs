@@ -134,7 +134,12 @@ fn checked_out_branch_is_never_moved() {
     folder.fetch_into(&scene.mirror).unwrap();
     let change = scene.change(&base, "two\n");
     let moved = folder.write_branch(&scene.mirror, "trunk", [&base, &change], Some(&base));
-    assert!(matches!(moved, Err(Error::Rejected(_))), "{moved:?}");
+    let refused = moved.unwrap_err();
+    assert!(matches!(refused, Error::BranchNotWritable { .. }), "{refused:?}");
+    assert_eq!(
+        refused.to_string(),
+        "the branch trunk cannot be written: it is checked out"
+    );
     assert_eq!(scene.head(), base);
 }
 
@@ -215,7 +220,10 @@ fn checkout_refuses_to_overwrite_changed_files() {
         .unwrap();
     scene.write("a.txt", "mine\n");
     let refused = folder.check_out("fix/shop-1");
-    assert!(matches!(refused, Err(Error::Rejected(_))), "{refused:?}");
+    assert!(
+        matches!(&refused, Err(Error::CheckoutRefused { branch, .. }) if branch == "fix/shop-1"),
+        "{refused:?}"
+    );
     assert_eq!(fs::read_to_string(scene.path().join("a.txt")).unwrap(), "mine\n");
     assert_eq!(scene.git(&["symbolic-ref", "HEAD"]), "refs/heads/trunk");
     scene.git(&["checkout", "-q", "--", "a.txt"]);

@@ -286,9 +286,13 @@ impl From<git::Error> for EffectError {
             {
                 Self::DiskFull(detail)
             }
-            git::Error::LeaseStale(_) | git::Error::Rejected(_) | git::Error::BadPack(_) => {
-                Self::Refused(OutboundRefusal::Outside { detail })
-            }
+            git::Error::LeaseStale(_)
+            | git::Error::Rejected(_)
+            | git::Error::BranchNotWritable { .. }
+            | git::Error::CheckoutRefused { .. }
+            | git::Error::PatchDoesNotApply(_)
+            | git::Error::PathNotUtf8(_)
+            | git::Error::BadPack(_) => Self::Refused(OutboundRefusal::Outside { detail }),
             // GitHub refuses a push to an archived repository with the status of a missing permission.
             git::Error::Denied(_) if git::is_about_archived_repository(&detail) => {
                 Self::of_closed_place(NoticeRefusal::Archived, detail)
@@ -332,6 +336,20 @@ mod tests {
         let trouble = EffectError::of_push(git::Error::Queued("fix/ENG-1".to_owned()), "fix/ENG-1");
         assert!(
             matches!(&trouble, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
+            "{trouble}"
+        );
+    }
+
+    #[test]
+    fn refusal_of_folder_names_no_remote() {
+        let error = git::Error::BranchNotWritable {
+            branch: "trunk".to_owned(),
+            reason: "it is checked out".to_owned(),
+        };
+        let trouble = EffectError::of_push(error, "trunk");
+        assert!(
+            matches!(&trouble, EffectError::Refused(OutboundRefusal::Outside { detail })
+                if detail == "the branch trunk cannot be written: it is checked out"),
             "{trouble}"
         );
     }

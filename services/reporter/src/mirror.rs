@@ -332,10 +332,6 @@ impl RepositoryMirrors {
                 if let git::Error::Failed(_) = error {
                     return EffectError::Failed(format_error_chain(&error));
                 }
-                // git refuses to move a branch that is checked out there; no server is part of it.
-                if let git::Error::Rejected(_) = error {
-                    return error.into();
-                }
                 EffectError::of_push(error, &branch)
             });
         }

@@ -388,6 +388,10 @@ fn git_error_status(error: &git::Error) -> Status {
         git::Error::HistoryIncomplete => not_ready_status(text, None),
         git::Error::LeaseStale(_)
         | git::Error::Rejected(_)
+        | git::Error::BranchNotWritable { .. }
+        | git::Error::CheckoutRefused { .. }
+        | git::Error::PatchDoesNotApply(_)
+        | git::Error::PathNotUtf8(_)
         | git::Error::Unavailable(_)
         | git::Error::TimedOut(_)
         | git::Error::Stalled(_)

@@ -257,6 +257,10 @@ fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
         ),
         git::Error::LeaseStale(_)
         | git::Error::Rejected(_)
+        | git::Error::BranchNotWritable { .. }
+        | git::Error::CheckoutRefused { .. }
+        | git::Error::PatchDoesNotApply(_)
+        | git::Error::PathNotUtf8(_)
         | git::Error::Denied(_)
         | git::Error::Unavailable(_)
         | git::Error::BranchInTheWay { .. }
