@@ -153,7 +153,8 @@ fn build_part(part: &ShownPart<'_>) -> Value {
         ShownPart::Text(text) => text_part(text),
         ShownPart::Image { media_type, data } => {
             let url = format!("data:{media_type};base64,{data}");
-            json!({ "type": "input_image", "image_url": url })
+            // The service takes `auto` as the default, vLLM refuses an image without the field.
+            json!({ "type": "input_image", "image_url": url, "detail": "auto" })
         }
     }
 }

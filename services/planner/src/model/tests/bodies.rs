@@ -383,6 +383,17 @@ fn image_becomes_block_of_each_dialect() {
     let content = &shown["messages"].as_array().unwrap().last().unwrap()["content"];
     assert_eq!(content[0], json!({ "type": "text", "text": "Image `x.png`:" }));
     assert_eq!(content[1]["image_url"]["url"], "data:image/png;base64,AAAA");
+    let shown = build_request_body(&with_images("openai-responses"), &transcript);
+    let text = |content: &str| json!({ "type": "input_text", "text": content });
+    let message = |parts: &[Value]| json!({ "type": "message", "role": "user", "content": parts });
+    let image = json!({ "type": "input_image", "image_url": "data:image/png;base64,AAAA", "detail": "auto" });
+    assert_eq!(
+        shown["input"],
+        json!([
+            message(&[text("Implement ENG-12.")]),
+            message(&[text("Image `x.png`:"), image]),
+        ])
+    );
 }
 
 #[test]
@@ -391,7 +402,7 @@ fn image_is_named_where_it_is_not_shown() {
     for (images, data) in [(false, Some("AAAA")), (true, None)] {
         let mut transcript = build_opening_transcript();
         transcript.messages.push(build_image_message(data));
-        for dialect in ["anthropic", "openai"] {
+        for dialect in DIALECTS {
             let settings = ModelSettings {
                 images: Some(images),
                 ..build_offline_settings(dialect)
