@@ -107,6 +107,7 @@ async fn image_is_shown_to_models_that_accept_it() {
     for (dialect, images, expected) in [
         (ProviderDialect::Anthropic, "true", "[image/png of "),
         (ProviderDialect::OpenAi, "true", "[image/png of "),
+        (ProviderDialect::Responses, "true", "[image/png of "),
         (
             ProviderDialect::Anthropic,
             "false",

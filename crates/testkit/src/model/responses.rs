@@ -34,6 +34,8 @@ const KNOWN: &[&str] = &[
 const INCLUDED: &str = "reasoning.encrypted_content";
 // Characters of a call id.
 const LONGEST_ID: usize = 64;
+// Details of an image that a model can get.
+const DETAILS: [&str; 4] = ["auto", "low", "high", "original"];
 // The service refuses a smaller limit.
 const LEAST_OUTPUT: u64 = 16;
 
@@ -287,10 +289,7 @@ fn check_parts(content: &Value, allowed: &[&str]) -> Result<String, String> {
             ));
         }
         if kind == "input_image" {
-            part["image_url"]
-                .as_str()
-                .filter(|url| url.starts_with("data:image/") || url.starts_with("https://"))
-                .ok_or("Invalid 'image_url': expected a URL or a data URL with an image.")?;
+            text.push_str(&read_image(part)?);
         } else {
             let field = if kind == "refusal" { "refusal" } else { "text" };
             text.push_str(
@@ -301,6 +300,23 @@ fn check_parts(content: &Value, allowed: &[&str]) -> Result<String, String> {
         }
     }
     Ok(text)
+}
+
+/// Returns the description of an image, whose address must be a data URL: the stand-in fetches nothing.
+fn read_image(part: &Value) -> Result<String, String> {
+    if !part["detail"].is_null() && !DETAILS.iter().any(|known| part["detail"] == *known) {
+        return Err(format!(
+            "Invalid value for 'detail' of an image. Supported values are: {}.",
+            DETAILS.join(", ")
+        ));
+    }
+    let url = part["image_url"].as_str().unwrap_or_default();
+    let data = url
+        .strip_prefix("data:")
+        .and_then(|url| url.split_once(";base64,"));
+    let (media_type, data) = data.ok_or("Invalid 'image_url': expected a data URL with an image.")?;
+    super::dialect::describe_image(media_type, Some(data))
+        .map_err(|problem| format!("Invalid 'image_url': {problem}"))
 }
 
 fn is_function_name(name: &str) -> bool {
