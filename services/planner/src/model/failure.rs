@@ -439,12 +439,20 @@ impl ProviderError {
             "expiredtokenexception",
         ]) {
             Some(ProviderErrorKind::Final(RefusalCause::CredentialsRefused))
-        } else if is(&["invalid_request_error", "invalid_prompt", "validationexception"]) {
+        } else if is(&["invalid_request_error", "invalid_prompt", "validationexception"])
+            || is_image_class(&class)
+        {
             Some(ProviderErrorKind::Final(RefusalCause::Request))
         } else {
             None
         }
     }
+}
+
+/// Returns true for a class about an image of the request, such as `invalid_base64_image`. Responses reports
+/// them in the middle of a stream too.
+fn is_image_class(class: &str) -> bool {
+    class.split('_').any(|word| word == "image")
 }
 
 /// Class of an error, as far as its text shows.

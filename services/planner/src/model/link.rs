@@ -241,7 +241,8 @@ impl ModelLink {
 fn is_about_images(refusal: &ProviderRefusal) -> bool {
     let quote = refusal.quote.to_ascii_lowercase();
     let words = ["image", "vision", "multimodal", "multi-modal"];
-    refusal.cause == RefusalCause::Request && words.iter().any(|word| quote.contains(word))
+    let is_named = refusal.class.contains("image") || words.iter().any(|word| quote.contains(word));
+    refusal.cause == RefusalCause::Request && is_named
 }
 
 /// Returns true if the provider counted the tokens of a reply. No prompt is empty.

@@ -5,7 +5,7 @@ use domain::{ModelFault, ModelReply, ReplyBlock, ReplyStop, TokenUsage, ToolCall
 use proptest::prelude::*;
 use serde_json::Value;
 
-use super::bodies::build_request_body;
+use super::bodies::{build_image_message, build_request_body};
 use super::streams::{read_offering, split_bytes};
 use super::*;
 use crate::model::failure::AttemptFailure;
@@ -285,6 +285,7 @@ fn errors_in_response_stream_are_classified() {
         ),
         (failed(error("insufficient_quota", "No.")), ModelFault::NotOffered),
         (failed(error("invalid_prompt", "Flagged.")), ModelFault::Refused),
+        (failed(error("image_too_large", "No.")), ModelFault::Refused),
         (failed(Value::Null), ModelFault::Unavailable),
         (
             bare("rate_limit_exceeded", "Please try again in 2s."),
@@ -431,6 +432,58 @@ async fn refused_reasoning_is_omitted_on_retry() {
     assert_eq!(model.violations().len(), 1, "{:?}", model.violations());
     let last = model.calls().pop().unwrap().request;
     assert!(!list_types(&last).contains(&"reasoning") && last.get("include").is_none());
+}
+
+#[tokio::test]
+async fn readable_image_reaches_responses_service() {
+    let model = start_model(vec![
+        ScriptStep::reply("Done.").expecting("[image/png of 3 bytes]"),
+    ])
+    .await;
+    let mut settings = build_model_settings(DIALECT, &model.url());
+    settings.images = Some(true);
+    let mut transcript = build_opening_transcript();
+    transcript.messages.push(build_image_message(Some("AAAA")));
+    let reply = ask_with_settings(&settings, &transcript).await.unwrap();
+    assert_eq!(reply.text(), "Done.");
+    assert_eq!(model.violations(), Vec::<String>::new());
+    assert_eq!(*model.answered().borrow(), 1);
+}
+
+#[tokio::test]
+async fn refused_image_is_omitted_from_responses_request() {
+    let failed = concat!(
+        "event: response.failed\n",
+        r#"data: {"type":"response.failed","response":{"object":"response","status":"failed","output":[],"#,
+        r#""error":{"code":"invalid_base64_image","message":"It is not valid."}}}"#,
+        "\n\n",
+    );
+    // The stand-in refuses the first content at once, and the second one in the middle of its stream.
+    for (data, fault) in [
+        ("not base64", None),
+        (
+            "AAAA",
+            Some(ServiceFault::new("/v1/", 1, 200).page("text/event-stream", failed)),
+        ),
+    ] {
+        let model = start_model(vec![ScriptStep::reply("Done.")]).await;
+        let mut settings = build_model_settings(DIALECT, &model.url());
+        settings.images = Some(true);
+        let mut transcript = build_opening_transcript();
+        transcript.messages.push(build_image_message(Some(data)));
+        if let Some(fault) = fault {
+            model.fail_next(fault);
+        }
+        let reply = ask_with_settings(&settings, &transcript).await.unwrap();
+        assert_eq!(reply.text(), "Done.");
+        assert_eq!(*model.answered().borrow(), 2, "with the image, then without");
+        let request = model.calls().pop().unwrap().request.to_string();
+        assert!(
+            request.contains("(image `x.png`, not shown: the dialog)"),
+            "{request}"
+        );
+        assert!(!request.contains("input_image"), "{request}");
+    }
 }
 
 /// Generates an event with every deviation that servers may have.
