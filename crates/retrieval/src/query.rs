@@ -207,9 +207,9 @@ fn is_compound(name: &str) -> bool {
 
 /// Extensions of files: the text before one is not a name of code.
 const FILE_ENDS: &[&str] = &[
-    "c", "cc", "cpp", "cs", "css", "go", "h", "html", "java", "js", "json", "jsx", "kt", "lock", "log", "md",
-    "php", "proto", "py", "rb", "rs", "scala", "sh", "sql", "swift", "toml", "ts", "tsx", "txt", "vue",
-    "xml", "yaml", "yml",
+    "bash", "c", "cc", "cpp", "cs", "css", "cxx", "go", "h", "hh", "hpp", "html", "hxx", "java", "js",
+    "json", "jsx", "kt", "kts", "lock", "log", "md", "php", "proto", "py", "rake", "rb", "rs", "scala", "sh",
+    "sql", "swift", "toml", "ts", "tsx", "txt", "vue", "xml", "yaml", "yml",
 ];
 
 /// True for `cart.total`; false for `cart.py`, `e.g` and `this.That`, where a space is missing after a
