@@ -10,7 +10,7 @@ use crate::{code_chunk::CodeChunk, tokens::CodeTokenizer};
 
 // Part of the folder's name. Raise it with every change of fields, tokens, chunks or grammars, so that the
 // index is built again.
-pub(crate) const VERSION: u32 = 1;
+pub(crate) const VERSION: u32 = 2;
 
 const CODE: &str = "code";
 const RAW: &str = "raw";

@@ -18,6 +18,12 @@ pub(crate) enum GrammarLanguage {
     Rust,
     Go,
     Java,
+    C,
+    Cpp,
+    Ruby,
+    Php,
+    Kotlin,
+    Shell,
     Json,
     Yaml,
     Toml,
@@ -34,6 +40,13 @@ impl GrammarLanguage {
             "rs" => Self::Rust,
             "go" => Self::Go,
             "java" => Self::Java,
+            "c" => Self::C,
+            // Headers of C too: nearly all of them are valid in C++.
+            "cc" | "cpp" | "cxx" | "h" | "hh" | "hpp" | "hxx" => Self::Cpp,
+            "rb" | "rake" => Self::Ruby,
+            "php" => Self::Php,
+            "kt" | "kts" => Self::Kotlin,
+            "sh" | "bash" => Self::Shell,
             "json" => Self::Json,
             "yaml" | "yml" => Self::Yaml,
             "toml" => Self::Toml,
@@ -50,7 +63,13 @@ impl GrammarLanguage {
             | Self::Tsx
             | Self::Rust
             | Self::Go
-            | Self::Java => true,
+            | Self::Java
+            | Self::C
+            | Self::Cpp
+            | Self::Ruby
+            | Self::Php
+            | Self::Kotlin
+            | Self::Shell => true,
             Self::Json | Self::Yaml | Self::Toml => false,
         }
     }
@@ -64,6 +83,12 @@ impl GrammarLanguage {
             Self::Rust => tree_sitter_rust::LANGUAGE,
             Self::Go => tree_sitter_go::LANGUAGE,
             Self::Java => tree_sitter_java::LANGUAGE,
+            Self::C => tree_sitter_c::LANGUAGE,
+            Self::Cpp => tree_sitter_cpp::LANGUAGE,
+            Self::Ruby => tree_sitter_ruby::LANGUAGE,
+            Self::Php => tree_sitter_php::LANGUAGE_PHP,
+            Self::Kotlin => tree_sitter_kotlin_ng::LANGUAGE,
+            Self::Shell => tree_sitter_bash::LANGUAGE,
             Self::Json => tree_sitter_json::LANGUAGE,
             Self::Yaml => tree_sitter_yaml::LANGUAGE,
             Self::Toml => tree_sitter_toml_ng::LANGUAGE,

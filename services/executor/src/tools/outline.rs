@@ -29,7 +29,7 @@ pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "outline",
     description: "Shows functions, classes and types with their lines: of a file or folder when path is given, else \
                   of the whole repository, the most used files first. A cheap first look before reading files. Knows Python, \
-                  JavaScript, TypeScript, Rust, Go and Java.",
+                  JavaScript, TypeScript, Rust, Go, Java, C, C++, Ruby, PHP, Kotlin and shell.",
     schema: super::build_schema_once::<Input>(),
     read_only: true,
     run: ToolAction::Blocking(run_outline),

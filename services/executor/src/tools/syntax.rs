@@ -49,8 +49,10 @@ pub(super) fn check_syntax(
     }
 }
 
-/// Returns false for templates, which become YAML only after rendering, and for JSON that may contain
-/// comments.
+/// Returns false for a text that its grammar may refuse although it is valid.
+///
+/// Templates become YAML only after rendering, and some JSON files may contain comments. Macros decide what C
+/// means, and the grammars of Kotlin and shells are approximations.
 fn is_checked(language: GrammarLanguage, path: &Path, text: &str) -> bool {
     match language {
         GrammarLanguage::Yaml => !text.contains("{{") && !text.contains("{%"),
@@ -65,7 +67,10 @@ fn is_checked(language: GrammarLanguage, path: &Path, text: &str) -> bool {
         | GrammarLanguage::Rust
         | GrammarLanguage::Go
         | GrammarLanguage::Java
+        | GrammarLanguage::Ruby
+        | GrammarLanguage::Php
         | GrammarLanguage::Toml => true,
+        GrammarLanguage::C | GrammarLanguage::Cpp | GrammarLanguage::Kotlin | GrammarLanguage::Shell => false,
     }
 }
 
@@ -124,6 +129,10 @@ mod tests {
                 "{{- if .Values.a }}\na: [{{ .Values.b }\n{{ end }}\n",
             ),
             ("tsconfig.build.json", "{\"a\": [1,],}\n"),
+            ("a.h", "class EXPORT Cart : public Base { Q_OBJECT };\n"),
+            ("a.c", "int f(\n"),
+            ("a.kt", "val l = object : L { override fun on() {} }\n"),
+            ("a.sh", "f() {\n"),
         ] {
             assert_eq!(check_file_syntax(name, None, text), Ok(String::new()), "{name}");
         }

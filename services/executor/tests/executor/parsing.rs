@@ -44,6 +44,47 @@ async fn parser_crash_leaves_write_unchecked() {
     );
 }
 
+/// The scanners of these grammars are C code of their own, which the confined process must be able to run.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn confined_parser_runs_scanners_of_grammars() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    for (path, content, wanted) in [
+        (
+            "a.c",
+            "int total(int count) {\n  return count;\n}\n",
+            "1 int total(int count)",
+        ),
+        (
+            "a.cpp",
+            "auto text = R\"(a)\";\nint total() {\n  return 0;\n}\n",
+            "2 int total()",
+        ),
+        (
+            "a.rb",
+            "TEXT = <<~END\n  a\nEND\ndef total(items)\nend\n",
+            "4 def total(items)",
+        ),
+        (
+            "a.php",
+            "<?php\n$text = <<<END\n  a\n  END;\nfunction total(): int {\n  return 0;\n}\n",
+            "5 function total(): int",
+        ),
+        (
+            "a.kt",
+            "val text = \"\"\"a\"\"\"\nfun total(): Int {\n  return 0\n}\n",
+            "2 fun total(): Int",
+        ),
+        ("a.sh", "cat <<END\n  a\nEND\ntotal() {\n  :\n}\n", "4 total()"),
+    ] {
+        let input = json!({ "path": path, "content": content });
+        session.ok(&format!("write {path}"), "write_file", input).await;
+        let input = json!({ "path": path });
+        let shown = session.ok(&format!("outline {path}"), "outline", input).await;
+        assert!(shown.content.contains(wanted), "{path}: {}", shown.content);
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn outline_names_unparsed_files() {
     let world = World::start(1).await;
