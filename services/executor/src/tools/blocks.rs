@@ -34,19 +34,21 @@ impl EditBlock {
     }
 }
 
-/// Parses a text that consists of blocks.
+/// Parses a text that consists of blocks for the file at `path`.
 ///
 /// # Errors
 /// Returns a text for the model that names the invalid line.
-pub(super) fn parse_blocks(edits: &str) -> Result<Vec<EditBlock>, String> {
+pub(super) fn parse_blocks(edits: &str, path: &str) -> Result<Vec<EditBlock>, String> {
     let edits = edits.strip_prefix('\u{feff}').unwrap_or(edits);
     let mut blocks = Vec::new();
     let mut lines = edits.lines().enumerate();
     while let Some((number, line)) = lines.next() {
-        match line.trim_end() {
-            SEARCH => blocks.push(parse_block(&mut lines, number)?),
-            // Models put Markdown fences around blocks; they have no meaning.
-            line if line.trim().is_empty() || line.trim_start().starts_with("```") => {}
+        match line.trim() {
+            SEARCH => blocks.push(parse_block(&mut lines, number, line)?),
+            "" => {}
+            // Models put Markdown fences around blocks, and the name of the file before them. Neither has a
+            // meaning.
+            trimmed if trimmed.starts_with("```") || is_name_of(trimmed, path) => {}
             _ => {
                 return Err(format!(
                     "line {} of `edits` is outside of every block: {:?}. A block starts with a line {SEARCH:?}, has one line \
@@ -65,13 +67,25 @@ pub(super) fn parse_blocks(edits: &str) -> Result<Vec<EditBlock>, String> {
     Ok(blocks)
 }
 
+/// Returns true for a line with nothing but a path, or the end of it. A line with more folders may name another
+/// file.
+fn is_name_of(line: &str, path: &str) -> bool {
+    let plain = line.trim_matches(|c: char| c.is_whitespace() || matches!(c, '`' | '*' | '#' | ':'));
+    let name = plain.strip_prefix("./").unwrap_or(plain);
+    let folder = path.strip_suffix(name).filter(|_| !name.is_empty());
+    folder.is_some_and(|folder| folder.is_empty() || folder.ends_with('/'))
+}
+
+/// Parses the block after its first line, `first`. Its other markers may have the same indentation.
 fn parse_block<'a>(
     lines: &mut impl Iterator<Item = (usize, &'a str)>,
     start: usize,
+    first: &str,
 ) -> Result<EditBlock, String> {
+    let indentation = &first[..first.len() - first.trim_start().len()];
     let (mut content, mut dividers) = (Vec::new(), Vec::new());
     for (number, line) in lines {
-        match line.trim_end() {
+        match line.strip_prefix(indentation).unwrap_or(line).trim_end() {
             REPLACE if dividers.is_empty() => break,
             REPLACE => {
                 return Ok(EditBlock {
@@ -119,11 +133,40 @@ mod tests {
     #[test]
     fn blocks_parse_with_any_content() {
         let text = "```\n<<<<<<< SEARCH\n<<<<<<< HEAD\na\n=======\nb\n>>>>>>> other\n=======\nc\n>>>>>>> REPLACE\n\n```\n";
-        let blocks = parse_blocks(text).unwrap();
+        let blocks = parse_blocks(text, "a.py").unwrap();
         let readings: Vec<_> = blocks[0].readings().collect();
         assert_eq!(readings.len(), 1, "the divider within the conflict is content");
         assert_eq!(readings[0].1, ["c"]);
         assert_eq!(readings[0].0.len(), 5);
+    }
+
+    #[test]
+    fn indented_markers_and_file_name_are_accepted() {
+        for before in [
+            "",
+            "shop/cart.py\n",
+            "`cart.py`:\n```python\n",
+            "### ./shop/cart.py\n",
+        ] {
+            let text = format!(
+                "{before}    <<<<<<< SEARCH\n    a\n      =======\n    =======\n    b\n    >>>>>>> REPLACE\n"
+            );
+            let blocks = parse_blocks(&text, "shop/cart.py").unwrap();
+            let readings: Vec<_> = blocks[0].readings().collect();
+            assert_eq!(readings.len(), 1, "another indentation is content");
+            assert_eq!(readings[0].0, ["    a", "      ======="]);
+            assert_eq!(readings[0].1, ["    b"]);
+        }
+        for other in [
+            "shop/user.py\n",
+            "art.py\n",
+            "old/shop/cart.py\n",
+            "In shop/cart.py:\n",
+        ] {
+            let text = format!("{other}<<<<<<< SEARCH\na\n=======\nb\n>>>>>>> REPLACE\n");
+            let error = parse_blocks(&text, "shop/cart.py").unwrap_err();
+            assert!(error.contains("outside of every block"), "{other}: {error}");
+        }
     }
 
     #[test]
@@ -153,7 +196,7 @@ mod tests {
                 "line 6 of `edits` is outside",
             ),
         ] {
-            let error = parse_blocks(text).unwrap_err();
+            let error = parse_blocks(text, "a.py").unwrap_err();
             assert!(error.contains(words), "{text}: {error}");
         }
     }

@@ -110,8 +110,13 @@ fn numbered_problem(edits: &[FileEdit], number: usize, why: &str) -> String {
 fn parse_edits(input: &Input) -> Result<Vec<FileEdit>, String> {
     let strings = input.old_string.as_ref().zip(input.new_string.as_ref());
     match (&input.edits, strings) {
-        (Some(Value::String(text)), None) => Ok(vec![FileEdit::Blocks(blocks::parse_blocks(text)?)]),
-        (Some(Value::Array(list)), None) => list.iter().map(parse_listed_edit).collect(),
+        (Some(Value::String(text)), None) => {
+            Ok(vec![FileEdit::Blocks(blocks::parse_blocks(text, &input.path)?)])
+        }
+        (Some(Value::Array(list)), None) => list
+            .iter()
+            .map(|edit| parse_listed_edit(edit, &input.path))
+            .collect(),
         (None, Some((old, new))) => Ok(vec![FileEdit::Strings {
             old: old.clone(),
             new: new.clone(),
@@ -146,9 +151,9 @@ pub(super) fn list_replacements(input: Value) -> Result<(String, Vec<ReplacedLin
 }
 
 /// Parses an edit of a list: a block as text, or an object with the two strings.
-fn parse_listed_edit(edit: &Value) -> Result<FileEdit, String> {
+fn parse_listed_edit(edit: &Value, path: &str) -> Result<FileEdit, String> {
     if let Some(text) = edit.as_str() {
-        return Ok(FileEdit::Blocks(blocks::parse_blocks(text)?));
+        return Ok(FileEdit::Blocks(blocks::parse_blocks(text, path)?));
     }
     let string = |names: [&str; 4]| {
         names
