@@ -215,7 +215,8 @@ fn replace_text(lines: &mut TextLines, old: &str, new: &str, all: bool) -> Resul
 
 fn describe_missing_text(lines: &TextLines, wanted: &str) -> String {
     let wanted: Vec<String> = wanted.lines().map(str::to_owned).collect();
-    let near = render_nearest_text(lines.texts(), &wanted);
+    let near = explain_escapes(lines, &wanted)
+        .map_or_else(|| render_nearest_text(lines.texts(), &wanted), str::to_owned);
     format!("the text to replace does not occur. {near}")
 }
 
@@ -338,10 +339,31 @@ fn describe_missing_lines(lines: &TextLines, search: &[String]) -> String {
             line.trim()
         );
     }
+    if let Some(advice) = explain_escapes(lines, search) {
+        return format!("the SEARCH part does not occur. {advice}");
+    }
     format!(
         "the SEARCH part does not occur. {}",
         render_nearest_text(lines.texts(), search)
     )
+}
+
+/// Returns advice if a text occurs as soon as its escapes, such as the two characters `\n`, are line breaks.
+fn explain_escapes(lines: &TextLines, wanted: &[String]) -> Option<&'static str> {
+    let whole = wanted.join("\n");
+    if !whole.contains(r"\n") {
+        return None;
+    }
+    let unescaped = whole
+        .replace(r"\n", "\n")
+        .replace(r"\t", "\t")
+        .replace("\\\"", "\"");
+    let wanted_lines: Vec<String> = unescaped.lines().map(str::to_owned).collect();
+    let found = find_locations(lines.texts(), &wanted_lines).ok().flatten();
+    found.map(|_| {
+        "It occurs with line breaks in place of the two characters `\\n`: the text is escaped twice. Give line breaks, in \
+         the replacement too."
+    })
 }
 
 /// Returns the replacing lines: unchanged ones as in the file, new ones with the file's indentation.
@@ -408,6 +430,22 @@ mod tests {
             world.file("shop/cart.py"),
             "def total(items):\n    return sum(items)\n\n\ndef count(items):\n    return 0\n"
         );
+    }
+
+    #[test]
+    fn twice_escaped_line_breaks_are_named() {
+        for all in [false, true] {
+            let input = json!({ "old_string": r"a\nb", "new_string": r"a\nc", "replace_all": all });
+            let error = edit_file_text("a\nb\n", &input).unwrap_err();
+            assert!(error.contains("escaped twice"), "{error}");
+        }
+        // A text that has the two characters itself is edited as usual.
+        let input = json!({ "old_string": r"'a\nb'", "new_string": r"'a\nc'" });
+        let (text, _) = edit_file_text("x = 'a\\nb'\n", &input).unwrap();
+        assert_eq!(text, "x = 'a\\nc'\n");
+        let input = json!({ "old_string": r"q\nr", "new_string": "x" });
+        let error = edit_file_text("a\nb\n", &input).unwrap_err();
+        assert!(!error.contains("escaped twice"), "{error}");
     }
 
     #[test]
