@@ -197,6 +197,17 @@ mod tests {
                 "{path}: {error}"
             );
         }
+        // Models write one character for a letter with its accent; file systems may hold two.
+        let root = world.call.workspace.root();
+        root.write("shop/bu\u{308}cher-u\u{308}bersicht.py".as_ref(), b"x = 1\n")
+            .unwrap();
+        let error = world
+            .run(
+                "read_file",
+                &json!({ "path": "shop/b\u{fc}cher-\u{fc}bersichten.py" }),
+            )
+            .unwrap_err();
+        assert!(error.contains("bu\u{308}cher-u\u{308}bersicht.py"), "{error}");
         let error = world
             .run("read_file", &json!({ "path": "/etc/hosts" }))
             .unwrap_err();

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use super::{
     links::resolve_linked_folders,
     paths::{is_git_folder, resolve_model_path},
-    portable_names::{NameProblem, check_names, find_twin},
+    portable_names::{NameProblem, check_names, find_twin, fold_name},
     root::WorkspaceRoot,
 };
 use crate::{
@@ -344,15 +344,15 @@ impl WorkspaceDisk {
         ))
     }
 
-    /// Lists the files whose names differ from a path's in case or few characters, the nearest first.
+    /// Lists the files whose names differ from a path's in case, the form of accents or few characters, the
+    /// nearest first.
     fn list_similar(&self, path: &Path) -> Vec<PathBuf> {
-        let lower = |path: &Path| path.file_name().map(|name| name.to_string_lossy().to_lowercase());
-        let Some(wanted) = lower(path) else {
+        let Some(wanted) = path.file_name().map(fold_name) else {
             return Vec::new();
         };
         let most = if wanted.chars().count() < SHORT_NAME { 1 } else { 2 };
         let near = |file: PathBuf| {
-            let name = lower(&file)?;
+            let name = file.file_name().map(fold_name)?;
             // The comparison takes time, and names of other lengths are not similar.
             let is_near = name.len().abs_diff(wanted.len()) <= 2 * most;
             let distance = is_near.then(|| strsim::damerau_levenshtein(&name, &wanted))?;

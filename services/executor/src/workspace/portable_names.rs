@@ -113,7 +113,7 @@ fn propose_name(part: Component<'_>) -> String {
 }
 
 /// Returns a name as file systems compare it that ignore case and the form of accents.
-fn fold_name(name: &OsStr) -> String {
+pub(super) fn fold_name(name: &OsStr) -> String {
     let text = name.to_string_lossy();
     if text.is_ascii() {
         return text.to_ascii_lowercase();
