@@ -58,6 +58,7 @@ fn is_function(kind: &str) -> bool {
             | "public_field_definition"
             | "assignment_expression"
             | "const_spec"
+            | "var_spec"
             | "const_item"
             | "static_item"
             | "declaration"
@@ -120,10 +121,10 @@ fn find_name<'tree>(node: Node<'tree>, text: &str) -> Option<Node<'tree>> {
             let is_export = text_of(left, text).is_some_and(is_exported);
             (is_export && holds_function(node, "right")).then_some(left)
         }
-        // Ruby: an assignment to a constant.
+        // Ruby and Python: an assignment to a constant.
         "assignment" => node
             .child_by_field_name("left")
-            .filter(|left| left.kind() == "constant"),
+            .filter(|left| left.kind() == "constant" || is_python_constant(*left, text)),
         // JavaScript and TypeScript have these kinds too, with other names.
         "class" | "module" => node
             .child_by_field_name("name")
@@ -160,6 +161,13 @@ fn find_child<'tree>(node: Node<'tree>, kind: &str) -> Option<Node<'tree>> {
     let mut cursor = node.walk();
     node.named_children(&mut cursor)
         .find(|child| child.kind() == kind)
+}
+
+/// Returns true for the name in `LIMIT = 3` of a module or a class.
+fn is_python_constant(name: Node<'_>, text: &str) -> bool {
+    name.kind() == "identifier"
+        && text_of(name, text)
+            .is_some_and(|name| name.contains(char::is_uppercase) && !name.contains(char::is_lowercase))
 }
 
 /// Returns the name of `const val LIMIT = 3`.
@@ -290,8 +298,8 @@ mod tests {
         for (path, text, wanted) in [
             (
                 "a.py",
-                "class A:\n    def f(self):\n        def inner(): pass\n\ndef g(): pass\n",
-                ["A", "f", "g"].as_slice(),
+                "LIMIT = 3\nlocal = 4\nclass A:\n    MAX: int = 5\n    def f(self):\n        def inner(): pass\n\ndef g(): pass\n",
+                ["LIMIT", "A", "MAX", "f", "g"].as_slice(),
             ),
             (
                 "a.rs",
@@ -300,8 +308,8 @@ mod tests {
             ),
             (
                 "a.go",
-                "package a\nconst N = 1\ntype T struct{}\nfunc (t T) M() {}\nfunc F() {}\n",
-                &["N", "T", "M", "F"],
+                "package a\nconst N = 1\nvar ErrGone = f()\ntype T struct{}\nfunc (t T) M() {}\nfunc F() { var local int }\n",
+                &["N", "ErrGone", "T", "M", "F"],
             ),
             (
                 "A.java",
