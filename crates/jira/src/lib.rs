@@ -11,6 +11,7 @@ pub mod adf;
 mod answer;
 mod attachment_text;
 mod client;
+mod comment_address;
 mod criteria;
 mod dialect;
 mod error;

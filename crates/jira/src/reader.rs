@@ -125,6 +125,16 @@ impl JiraReader {
         found.into_key(self.instance.as_ref())
     }
 
+    /// Id of the issue of a comment by the comment's address at the site of this reader; `None` for an address
+    /// elsewhere or of another comment.
+    ///
+    /// # Errors
+    /// [`Error::UnknownInstance`] when no settings name the site.
+    pub fn issue_of_comment(&self, address: &str, comment: &str) -> Result<Option<u64>, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        Ok(client.issue_of_comment(address, comment))
+    }
+
     /// Lists the attachments of an issue, oldest first.
     ///
     /// # Errors

@@ -29,6 +29,7 @@ use webclient::{GatedAccount, InstanceClients, RequestIntent};
 use crate::{
     AssigneeChange, Error, FoundProjects, JiraComment, JiraDialect, Settings,
     answer::{classify_refusal, is_of_one_issue, parse_body},
+    comment_address::parse_comment_address,
     criteria::is_criteria_field,
     dialect::{HistoryPath, ProjectsPath},
     permissions::{PermissionComparison, RequiredJiraPermission},
@@ -184,6 +185,11 @@ impl JiraClient {
             Some(address) => Ok(self.dialect().issue_of_id(address.id)),
             None => self.dialect().issue(key),
         }
+    }
+
+    /// Id of the issue of a comment by the comment's address at the site; `None` for any other address.
+    pub(crate) fn issue_of_comment(&self, address: &str, comment: &str) -> Option<u64> {
+        parse_comment_address(address, comment, &[&self.0.base_url, &self.0.site_url])
     }
 
     pub(crate) fn browse_url(&self, key: &TicketKey) -> String {

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use domain::{IssueIdentity, TicketKey, TicketRow};
+use domain::{InstanceName, IssueIdentity, TicketKey, TicketRow};
 use queue::{IssueIdentities, KeyValueBucket, Queue};
 
 use crate::{
@@ -48,6 +48,24 @@ impl IssueKeys {
     pub(crate) async fn present_key(&self, key: &TicketKey) -> Result<TicketKey, queue::Error> {
         let identity = self.identity(key).await?;
         Ok(identity.map_or_else(|| key.clone(), |identity| identity.key))
+    }
+
+    /// Present key of the issue with this id: that of Jira, or the last known one where the reader account does not see the
+    /// issue; `None` for an unknown issue.
+    pub(crate) async fn key_of_id(
+        &self,
+        instance: Option<&InstanceName>,
+        id: u64,
+    ) -> Result<Option<TicketKey>, EventFailure> {
+        match self.outside.key_of_issue(instance, id).await {
+            Ok(key) => Ok(Some(key)),
+            // A Data Center refuses the read of an issue that exists, where the Cloud does not find it.
+            Err(ReadError::NotFound(_) | ReadError::Refused(_)) => {
+                let known = self.identities.of_id(instance, id).await?;
+                Ok(known.map(|identity| identity.key))
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     /// Notes the key of an issue from an event, before the event is decided: a move makes the new key an alias.

@@ -84,7 +84,10 @@ impl EventRouter {
     }
 
     async fn route(&self, delivery: &WebhookDelivery) -> Result<Vec<EventOutcome>, EventFailure> {
-        let hook = WebhookPayload::open(delivery)?;
+        let mut hook = WebhookPayload::open(delivery)?;
+        if let Some((id, key)) = self.find_commented_issue(&hook).await? {
+            hook.add_issue(id, &key);
+        }
         let issue = hook.seen_issue();
         if let Some(issue) = &issue {
             self.note_issue(issue).await?;
@@ -107,6 +110,37 @@ impl EventRouter {
             outcomes.push(EventOutcome::Nothing(hook.describe_nothing()));
         }
         Ok(outcomes)
+    }
+
+    /// Finds the issue of a comment whose webhook does not contain it, by the comment's address. `None` for any other
+    /// webhook, for a site without rules, and for an issue that the reader account does not see.
+    async fn find_commented_issue(
+        &self,
+        hook: &WebhookPayload<'_>,
+    ) -> Result<Option<(u64, TicketKey)>, EventFailure> {
+        let Some((instance, comment)) = hook.lone_comment() else {
+            return Ok(None);
+        };
+        // A site sends the comments of all its projects. Without rules none of them is worth a read.
+        let has_rules = self
+            .rules
+            .book()
+            .repositories()
+            .any(|rules| !rules.jira.project_key.is_empty() && rules.jira.instance.as_ref() == instance);
+        if !has_rules {
+            return Ok(None);
+        }
+        let address = comment.address.as_str().unwrap_or_default();
+        let found = self
+            .outside
+            .issue_of_comment(instance, address, &comment.id.text())?;
+        let id = found.ok_or_else(|| {
+            hook.broken(
+                "the event has no issue, and its comment has no address (self) at this site; compare base_url and site_url of the settings with the base URL of Jira (docs/data-center.md)",
+            )
+        })?;
+        let key = self.facts.keys().key_of_id(instance, id).await?;
+        Ok(key.map(|key| (id, key)))
     }
 
     /// Reads a ticket under its present key, and lists what follows from it.

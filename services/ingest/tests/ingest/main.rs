@@ -9,6 +9,8 @@ mod folder;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
+mod lone_comments;
+#[cfg(test)]
 mod moves;
 #[cfg(test)]
 mod polls;

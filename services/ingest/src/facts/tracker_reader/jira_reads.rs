@@ -87,6 +87,16 @@ impl TrackerReader {
         Ok(failpoint::around("ingest.jira.key", read).await?)
     }
 
+    /// Id of the issue of a comment by the comment's address at its site; `None` for any other address.
+    pub(crate) fn issue_of_comment(
+        &self,
+        instance: Option<&InstanceName>,
+        address: &str,
+        comment: &str,
+    ) -> Result<Option<u64>, ReadError> {
+        Ok(self.jira.on(instance).issue_of_comment(address, comment)?)
+    }
+
     /// Reads the fields that the rules of a site name as acceptance criteria with every issue of it.
     pub(crate) fn name_criteria_fields<'a>(
         &self,

@@ -30,6 +30,9 @@ pub(crate) struct JiraHookPayload {
 #[derive(Deserialize)]
 pub(crate) struct JiraHookComment {
     pub(crate) id: TextOrNumber,
+    /// Address in the REST interface. Another type of value costs only events without an issue.
+    #[serde(rename = "self", default)]
+    pub(crate) address: Value,
     pub(crate) author: Option<JiraHookUser>,
     #[serde(default)]
     pub(crate) body: Value,
@@ -148,7 +151,9 @@ impl JiraHookPayload {
     /// Reason why nothing follows from an event that lacks a part.
     pub(crate) fn missing_part(&self) -> Option<&'static str> {
         let is_comment = self.webhook_event == "comment_created" && self.issue.is_none();
-        is_comment.then_some("comment_created names no issue; jira:issue_updated of the same webhook does")
+        is_comment.then_some(
+            "comment_created has no issue, and its comment is of none that a site with rules shows",
+        )
     }
 
     /// Issue of the event with its id; `None` without an id, and for events that name no issue.
@@ -177,6 +182,21 @@ impl JiraHookPayload {
     pub(crate) fn is_assignment(&self) -> bool {
         let mut items = self.changelog.iter().flat_map(|changelog| &changelog.items);
         self.webhook_event == "jira:issue_updated" && items.any(|item| item.field == "assignee")
+    }
+
+    /// New comment of an event without the comment's issue, as a Data Center sends it.
+    pub(crate) fn lone_comment(&self) -> Option<&JiraHookComment> {
+        let is_lone = self.issue.is_none() && self.timestamp.is_some();
+        self.new_comment().filter(|_| is_lone)
+    }
+
+    /// Adds the issue that the event is about.
+    pub(crate) fn add_issue(&mut self, id: u64, key: &TicketKey) {
+        self.issue = Some(JiraHookIssue {
+            id: Some(TextOrNumber::Number(id)),
+            key: key.short(),
+            fields: JiraHookFields::default(),
+        });
     }
 
     /// New comment of the event. The comment event of a Data Center does not contain the issue; its issue event contains

@@ -49,6 +49,21 @@ impl<'a> WebhookPayload<'a> {
         }
     }
 
+    /// New comment of a Jira site whose webhook does not contain the issue.
+    pub(crate) fn lone_comment(&self) -> Option<(Option<&'a InstanceName>, &jira::JiraHookComment)> {
+        match self {
+            Self::Jira { instance, payload } => Some((*instance, payload.lone_comment()?)),
+            Self::GitHub { .. } => None,
+        }
+    }
+
+    /// Adds the Jira issue that the webhook is about.
+    pub(crate) fn add_issue(&mut self, id: u64, key: &TicketKey) {
+        if let Self::Jira { payload, .. } = self {
+            payload.add_issue(id, key);
+        }
+    }
+
     /// Jira ticket that the delivery asks to read.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ const SECRET: &str = "secret-number-one";
 const CANARY: &str = "canary-3141";
 
 /// Recorded bodies of the services, by event; the event is empty for Jira.
-const RECORDED: [(&str, &str); 12] = [
+const RECORDED: [(&str, &str); 13] = [
     (
         "check_run",
         r#"{"action":"completed","check_run":{"head_sha":"0000000000000000000000000000000000000abc","output":{"text":"canary-3141"},"check_suite":{"head_branch":"b"}},"repository":{"full_name":"acme/shop"}}"#,
@@ -57,6 +57,10 @@ const RECORDED: [(&str, &str); 12] = [
     (
         "",
         r#"{"webhookEvent":"comment_created","timestamp":1700000000000,"issue":{"key":"ENG-12"},"comment":{"id":"5","author":{"accountId":"a1"},"body":{"type":"doc","version":1,"content":[{"type":"paragraph","content":[{"type":"text","text":"canary-3141"}]}]}}}"#,
+    ),
+    (
+        "",
+        r#"{"webhookEvent":"comment_created","timestamp":1700000000000,"comment":{"self":"https://jira.example/rest/api/2/issue/10000/comment/12000","id":"12000","author":{"name":"ada","key":"JIRAUSER10100"},"body":"/stop canary-3141"}}"#,
     ),
     (
         "",
