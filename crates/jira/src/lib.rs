@@ -22,6 +22,7 @@ pub mod permissions;
 mod reader;
 mod screen;
 mod settings;
+mod site_fields;
 mod triage;
 pub mod wiki;
 mod wire;

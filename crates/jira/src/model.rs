@@ -88,6 +88,8 @@ pub struct JiraIssue {
     pub assignments: Vec<AssigneeChange>,
     /// Linked issues: its parent first, then its links, then its subtasks.
     pub related: Vec<RelatedIssue>,
+    /// Epic of the issue, where the site names it in a field of its own and `related` does not contain it.
+    pub epic: Option<TicketKey>,
     /// Attachments, oldest first. Images that are pasted into a text are among them.
     pub attachments: Vec<JiraAttachment>,
 }

@@ -86,13 +86,13 @@ impl JiraReader {
         let client = self.clients.of(key)?;
         let path = client.issue_path(key)?;
         // Custom fields are requested by their ids, which differ from site to site.
-        let criteria_fields = client.criteria_fields().await?;
-        let more: String = criteria_fields.iter().map(|id| format!(",{id}")).collect();
+        let custom = client.issue_fields().await?;
+        let more: String = custom.all().map(|id| format!(",{id}")).collect();
         let found: WireIssue = client.get(&format!("{path}?fields={FIELDS}{more}")).await?;
         let mut comments = client.comments(key).await?;
         comments.drain(..comments.len().saturating_sub(MAX_COMMENTS));
         let changes = client.changes(key).await?;
-        let place = (client.dialect(), criteria_fields.as_slice());
+        let place = (client.dialect(), &custom);
         found.into_issue(key, client.browse_url(key), comments, changes, place)
     }
 

@@ -913,6 +913,44 @@ async fn field_values_are_read_by_display_name() {
 }
 
 #[tokio::test]
+async fn epic_of_a_field_is_read_once() {
+    for site in start_sites().await {
+        let (ticket, epic) = (site.ticket(), site.ticket());
+        assert_eq!(site.reader.issue(&ticket).await.unwrap().epic, None);
+        site.jira.set_epic(&ticket.short(), &epic.short()).unwrap();
+        let issue = site.reader.issue(&ticket).await.unwrap();
+        assert_eq!((issue.epic.as_ref(), issue.related.len()), (Some(&epic), 0));
+        let requests = site.jira.requests();
+        let listed = requests.iter().filter(|request| request.path.ends_with("/field"));
+        assert_eq!(listed.count(), 1, "the fields of a site are cached");
+        // The Cloud has the epic as the parent at the same time.
+        site.jira
+            .relate(&epic.short(), "Parent", &ticket.short())
+            .unwrap();
+        let issue = site.reader.issue(&ticket).await.unwrap();
+        assert_eq!((issue.epic, issue.related.len()), (None, 1));
+        assert_eq!(issue.related[0].relation, "parent");
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
+async fn invalid_epic_leaves_issue_readable() {
+    for site in start_sites().await {
+        let ticket = site.ticket();
+        for epic in ["", "none", "ENG-1/../../x", "eng 1"] {
+            site.jira.set_epic(&ticket.short(), epic).unwrap();
+            let issue = site.reader.issue(&ticket).await.unwrap();
+            assert_eq!(
+                (issue.epic, issue.summary.as_str()),
+                (None, "Login fails"),
+                "{epic:?}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
 async fn criteria_of_a_field_follow_the_description() {
     for site in start_sites().await {
         let ticket = site.ticket();

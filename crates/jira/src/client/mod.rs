@@ -18,7 +18,7 @@ use reqwest::{
     header::{AUTHORIZATION, HeaderMap, HeaderValue},
 };
 use secrecy::{ExposeSecret, SecretString};
-use serde::{Deserialize, de::DeserializeOwned};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::{
     sync::{Mutex, OnceCell},
@@ -33,6 +33,7 @@ use crate::{
     criteria::is_criteria_field,
     dialect::{HistoryPath, ProjectsPath},
     permissions::{PermissionComparison, RequiredJiraPermission},
+    site_fields::{IssueFieldIds, WireSiteField},
     wire::{
         self, WireAccount, WireComment, WireHistory, WirePage, WirePermissions, WireProjectKey,
         WireProjectOnly, WireWithHistory,
@@ -47,17 +48,8 @@ const MAX_PAGES: usize = 20;
 
 // A site rarely receives a new field, so that the list is read once an hour.
 const FIELDS_KEPT: Duration = Duration::from_secs(3600);
-// A site may have several fields of the same name, of which a ticket fills one.
-const MOST_FIELDS: usize = 10;
 // Moved issues whose addresses are remembered.
 const MOST_MOVED: usize = 10_000;
-
-#[derive(Deserialize)]
-struct WireSiteField {
-    id: String,
-    #[serde(default)]
-    name: String,
-}
 
 /// HTTP method of a write.
 #[derive(Clone, Copy)]
@@ -133,31 +125,28 @@ impl JiraClient {
         })))
     }
 
-    /// Reads the ids of the site's fields with acceptance criteria; empty for a site that does not list its
-    /// fields.
-    pub(crate) async fn criteria_fields(&self) -> Result<Vec<String>, Error> {
+    /// Reads the ids of the site's custom fields that are read with every issue; none for a site that does not list
+    /// its fields.
+    pub(crate) async fn issue_fields(&self) -> Result<IssueFieldIds, Error> {
+        let choose =
+            |listed: &[WireSiteField]| IssueFieldIds::choose(listed, |name| self.holds_criteria(name));
         // The lock is held during the request, so that concurrent calls share one.
         let mut known = self.0.site_fields.lock().await;
         if let Some((read_at, fields)) = &*known
             && read_at.elapsed() < FIELDS_KEPT
         {
-            return Ok(self.choose_criteria_fields(fields));
+            return Ok(choose(fields));
         }
         let listed: Vec<WireSiteField> = match self.get(&self.dialect().path("field")).await {
             Ok(listed) => listed,
-            // A refusal costs only the criteria in custom fields, and the issue stays readable. It is
+            // A refusal costs only what custom fields contain, and the issue stays readable. It is
             // stored like a list; an outage is not.
             Err(Error::NotFound { .. } | Error::Forbidden { .. } | Error::Rejected { .. }) => Vec::new(),
             Err(error) => return Err(error),
         };
-        let fields = self.choose_criteria_fields(&listed);
+        let fields = choose(&listed);
         *known = Some((Instant::now(), listed));
         Ok(fields)
-    }
-
-    fn choose_criteria_fields(&self, listed: &[WireSiteField]) -> Vec<String> {
-        let named = listed.iter().filter(|field| self.holds_criteria(&field.name));
-        named.map(|field| field.id.clone()).take(MOST_FIELDS).collect()
     }
 
     /// True when a field of this name holds acceptance criteria.

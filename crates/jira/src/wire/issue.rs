@@ -11,11 +11,13 @@ use super::{
     account::WireAccount,
     history::IssueHistory,
     linked_issue::{WireIssueLink, WireLinked},
+    search::parse_key,
     status::WireStatus,
     text_or_number,
 };
 use crate::{
     Error, JiraAttachment, JiraComment, JiraDialect, JiraIssue, RelatedIssue, criteria::append_criteria,
+    site_fields::IssueFieldIds,
 };
 
 /// Issue with its project only.
@@ -153,6 +155,17 @@ impl WireIssueFields {
     }
 }
 
+/// Lists the values that an issue has in these fields.
+fn list_values<'a>(own: &'a OwnFields, ids: &[String]) -> Vec<&'a RawValue> {
+    ids.iter().filter_map(|id| own.get(id)?.as_deref()).collect()
+}
+
+/// Key of the epic in the value of a field; `None` for any other value.
+fn parse_epic(raw: &RawValue, issue: &TicketKey) -> Option<TicketKey> {
+    let key: String = json::from_slice(raw.get().as_bytes()).ok()?;
+    parse_key(&key, issue.instance()).ok()
+}
+
 impl WireIssue {
     pub(crate) fn into_issue(
         self,
@@ -160,7 +173,7 @@ impl WireIssue {
         url: String,
         comments: Vec<JiraComment>,
         changes: IssueHistory,
-        (dialect, criteria_fields): (JiraDialect, &[String]),
+        (dialect, custom): (JiraDialect, &IssueFieldIds),
     ) -> Result<JiraIssue, Error> {
         let mut fields: WireIssueFields = read_fields(&self.fields)?;
         let related = fields.take_related(key);
@@ -168,13 +181,17 @@ impl WireIssue {
         let read = |raw| dialect.markdown(raw, "the description");
         let description = description.map_or(Ok(String::new()), read)?;
         let attachments = sort_attachments(fields.attachment.take());
-        let own: OwnFields = match criteria_fields {
-            // The second parse is needless for a site without such fields.
-            [] => OwnFields::new(),
-            _ => read_fields(&self.fields)?,
+        // The second parse is needless for a site without such fields.
+        let own: OwnFields = if custom.is_empty() {
+            OwnFields::new()
+        } else {
+            read_fields(&self.fields)?
         };
-        let criteria = criteria_fields.iter().filter_map(|id| own.get(id)?.as_deref());
-        let description = append_criteria(description, &criteria.collect::<Vec<_>>(), dialect)?;
+        let mut epics = list_values(&own, &custom.epics).into_iter();
+        let epic = epics.find_map(|raw| parse_epic(raw, key));
+        // The Cloud shows the epic as the parent too.
+        let epic = epic.filter(|epic| related.iter().all(|other| other.key != *epic));
+        let description = append_criteria(description, &list_values(&own, &custom.criteria), dialect)?;
         Ok(JiraIssue {
             key: key.clone(),
             summary: fields.summary,
@@ -200,6 +217,7 @@ impl WireIssue {
             text_edits: changes.edits,
             assignments: changes.assignments,
             related,
+            epic,
             attachments,
         })
     }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use super::access::ProjectRoleMembers;
 use super::site::StandInSite;
 use super::state::{
-    ChangelogEntry, DONE, JiraAccount, PRIORITIES, RemoteLink, TicketLink, TicketRecord, WorkflowStatus,
-    jira_now, resolution_id, status_id,
+    ChangelogEntry, DONE, EPIC_LINK, JiraAccount, PRIORITIES, RemoteLink, TicketLink, TicketRecord,
+    WorkflowStatus, jira_now, resolution_id, status_id,
 };
 use super::{JiraOptions, JiraTransition, adf};
 use crate::http::RequestLog;
@@ -113,7 +113,8 @@ impl JiraState {
             }),
             groups: Mutex::default(),
             common_groups: options.groups,
-            fields: Mutex::default(),
+            // Sites have this field from the start.
+            fields: Mutex::new(vec![EPIC_LINK.to_owned()]),
             developers: Mutex::default(),
             withheld: Mutex::default(),
             granted: Mutex::default(),

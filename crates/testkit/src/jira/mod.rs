@@ -34,7 +34,7 @@ use desk::{JiraState, MoveError};
 pub use options::{JiraOptions, JiraTransition, USERS};
 pub use site::JiraKind;
 use site::StandInSite;
-use state::{CustomFieldValue, JiraAccount};
+use state::{CustomFieldValue, EPIC_LINK, JiraAccount};
 
 /// HTTP status of the rate limit.
 const LIMITED: u16 = 429;
@@ -276,6 +276,20 @@ impl FakeJira {
         let set = self
             .desk
             .set_field(key, name, value, &JiraAccount::person(person));
+        set.with_context(|| format!("there is no ticket {key}"))
+    }
+
+    /// Names the epic of a ticket in the field `Epic Link` as a user, as on a Data Center. Sends `jira:issue_updated`.
+    ///
+    /// # Errors
+    /// When the ticket does not exist.
+    pub fn set_epic(&self, key: &str, epic: &str) -> anyhow::Result<()> {
+        let set = self.desk.set_field(
+            key,
+            EPIC_LINK,
+            CustomFieldValue::Issue(epic.to_owned()),
+            &JiraAccount::person("Rita Reporter"),
+        );
         set.with_context(|| format!("there is no ticket {key}"))
     }
 

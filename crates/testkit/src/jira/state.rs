@@ -101,7 +101,12 @@ pub(super) enum CustomFieldValue {
     Choice(String),
     /// Document in ADF, or wiki markup on a Data Center.
     Text(Value),
+    /// Key of an issue.
+    Issue(String),
 }
+
+/// Name of the custom field with the epic of a ticket.
+pub(super) const EPIC_LINK: &str = "Epic Link";
 
 /// Default priorities and issue types of projects.
 pub(super) const PRIORITIES: [&str; 5] = ["Highest", "High", "Medium", "Low", "Lowest"];

@@ -10,7 +10,7 @@ use super::{
     desk::JiraState,
     extractors::JiraCaller,
     rest::JiraAnswer,
-    state::{CustomFieldValue, JiraAccount, TicketRecord},
+    state::{CustomFieldValue, EPIC_LINK, JiraAccount, TicketRecord},
 };
 use crate::http::render_json_answer;
 
@@ -20,16 +20,33 @@ const FIRST_FIELD: usize = 10_050;
 /// Lists the custom fields and one system field, `summary`.
 pub(super) async fn list_fields(State(desk): State<Arc<JiraState>>, _caller: JiraCaller) -> JiraAnswer {
     let own = desk.fields.lock().clone();
-    let named = own
+    let title = json!({"type": "string", "system": "summary"});
+    let own = own
         .iter()
         .enumerate()
-        .map(|(at, name)| (field_id(at), name.as_str(), true));
-    let all = std::iter::once(("summary".to_owned(), "Summary", false)).chain(named);
-    let all = all.map(|(id, name, is_custom)| {
-        json!({"id": id, "key": id, "name": name, "custom": is_custom, "orderable": true, "navigable": true,
-            "searchable": true, "clauseNames": [name]})
-    });
+        .map(|(at, name)| render_field(&field_id(at), name, &describe_field_type(at, name)));
+    let all = std::iter::once(render_field("summary", "Summary", &title)).chain(own);
     Ok(render_json_answer(StatusCode::OK, Value::Array(all.collect())))
+}
+
+fn render_field(id: &str, name: &str, schema: &Value) -> Value {
+    json!({
+        "id": id, "key": id, "name": name, "custom": schema["custom"].is_string(), "orderable": true,
+        "navigable": true, "searchable": true, "clauseNames": [name], "schema": schema,
+    })
+}
+
+/// Describes the type of a custom field. Its name alone tells an epic from a text.
+fn describe_field_type(at: usize, name: &str) -> Value {
+    let (kind, custom) = if name == EPIC_LINK {
+        ("any", "com.pyxis.greenhopper.jira:gh-epic-link")
+    } else {
+        (
+            "string",
+            "com.atlassian.jira.plugin.system.customfieldtypes:textarea",
+        )
+    };
+    json!({"type": kind, "custom": custom, "customId": at + FIRST_FIELD})
 }
 
 fn field_id(at: usize) -> String {
@@ -57,6 +74,7 @@ impl JiraState {
                 }
                 CustomFieldValue::Text(document) if site.is_cloud() => document.clone(),
                 CustomFieldValue::Text(document) => adf::render_changelog_text(document).into(),
+                CustomFieldValue::Issue(key) => json!(key),
             };
             (self.own_field(name), value)
         });
@@ -98,6 +116,7 @@ impl JiraState {
         let shown = match &value {
             CustomFieldValue::Choice(value) => value.clone(),
             CustomFieldValue::Text(document) => adf::render_changelog_text(document),
+            CustomFieldValue::Issue(key) => key.clone(),
         };
         let mut issues = self.issues.lock();
         let id = issues.fresh_id();

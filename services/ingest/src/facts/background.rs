@@ -175,7 +175,7 @@ impl BackgroundReader {
                 TicketKey::Jira { .. } => true,
                 TicketKey::Discussion { .. } | TicketKey::Folder { .. } => false,
             };
-            is_allowed && !issue.related.iter().any(|other| other.key == *key)
+            is_allowed && !issue.is_linked_with(key)
         });
         let reads = named.iter().map(|key| read_in_time(self.outside.issue(key)));
         let mut found = Vec::new();
@@ -255,8 +255,39 @@ impl BackgroundReader {
         }
     }
 
-    /// Tickets linked with a ticket. Failure to read their descriptions leaves the descriptions empty.
+    /// Epic of a ticket, if a field of its own names it. Failure to read the epic leaves it out.
+    async fn epic(&self, ticket: &TicketKey, issue: &TrackerIssue) -> Option<LinkedTicket> {
+        let key = issue.epic.as_ref()?;
+        match self.outside.outlines(ticket.instance(), &[key]).await {
+            Ok(found) => found.into_iter().next().map(|epic| LinkedTicket {
+                key: epic.key.short(),
+                relation: "epic".to_owned(),
+                summary: clean_line(&epic.summary, TITLE_CHARS),
+                status: clean_line(&epic.status, LINE_CHARS),
+                description: clean_text(&epic.description_markdown, DESCRIPTION_CHARS),
+            }),
+            Err(error) => {
+                tracing::info!(%ticket, epic = %key, error = %format_error_chain(&error), "the epic of the ticket is not read");
+                None
+            }
+        }
+    }
+
+    /// Epic of a ticket and the tickets linked with it.
     async fn linked(&self, ticket: &TicketKey, issue: &TrackerIssue) -> Result<Vec<LinkedTicket>, ReadError> {
+        // Two requests: Jira refuses a search for several keys as a whole when one of them is not visible.
+        let (epic, related) = tokio::join!(self.epic(ticket, issue), self.related(ticket, issue));
+        let mut linked: Vec<LinkedTicket> = epic.into_iter().chain(related?).collect();
+        linked.truncate(LINKED);
+        Ok(linked)
+    }
+
+    /// Tickets linked with a ticket. Failure to read their descriptions leaves the descriptions empty.
+    async fn related(
+        &self,
+        ticket: &TicketKey,
+        issue: &TrackerIssue,
+    ) -> Result<Vec<LinkedTicket>, ReadError> {
         let related = &issue.related[..issue.related.len().min(LINKED)];
         let keys: Vec<&TicketKey> = related.iter().map(|other| &other.key).collect();
         let outlines = match self.outside.outlines(ticket.instance(), &keys).await {
@@ -293,7 +324,7 @@ async fn find_similar_tickets(
     let mut words = title_words(&issue.summary);
     words.truncate(WORDS);
     let found = outside.similar(ticket, &words).await?;
-    let is_known = |key: &TicketKey| key == ticket || issue.related.iter().any(|other| other.key == *key);
+    let is_known = |key: &TicketKey| key == ticket || issue.is_linked_with(key);
     let mut alike: Vec<(usize, SimilarTicket)> = found
         .into_iter()
         .filter(|other| !is_known(&other.key))

@@ -32,6 +32,8 @@ pub(crate) struct TrackerIssue {
     pub(crate) our_accounts: BTreeSet<String>,
     /// Issues that it is linked with.
     pub(crate) related: Vec<jira::RelatedIssue>,
+    /// Epic of a Jira issue that is not among `related`.
+    pub(crate) epic: Option<TicketKey>,
     /// Attachments of a Jira issue, oldest first. GitHub has them in its texts alone.
     pub(crate) attachments: Vec<jira::JiraAttachment>,
     /// Current assignees of the ticket.
@@ -145,6 +147,13 @@ impl TrackerReader {
     }
 }
 
+impl TrackerIssue {
+    /// True for the epic of the issue and for an issue that it is linked with.
+    pub(crate) fn is_linked_with(&self, key: &TicketKey) -> bool {
+        self.epic.as_ref() == Some(key) || self.related.iter().any(|other| other.key == *key)
+    }
+}
+
 impl From<jira::JiraIssue> for TrackerIssue {
     fn from(issue: jira::JiraIssue) -> Self {
         // A marker is on our comments only. Our text is not a request of a user.
@@ -171,6 +180,7 @@ impl From<jira::JiraIssue> for TrackerIssue {
                 .map(|comment| comment.author_account_id)
                 .collect(),
             related: issue.related,
+            epic: issue.epic,
             attachments: issue.attachments,
             assignees: issue.assignee.into_iter().collect(),
             gifts: issue
@@ -204,6 +214,7 @@ impl From<github::GitHubIssue> for TrackerIssue {
             comments: issue.comments.into_iter().map(TrackerComment::from).collect(),
             our_accounts: BTreeSet::new(),
             related: Vec::new(),
+            epic: None,
             attachments: Vec::new(),
             assignees: issue
                 .assigned
