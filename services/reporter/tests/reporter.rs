@@ -6,6 +6,7 @@
 )]
 
 mod approval;
+mod customers;
 mod faults;
 mod foreign;
 mod gate;

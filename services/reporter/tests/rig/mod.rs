@@ -41,6 +41,8 @@ pub(crate) struct RigOptions {
     pub(crate) agent: &'static str,
     /// YAML that is added to the rules, below `jira`.
     pub(crate) jira: &'static str,
+    /// Keys of the service projects of Jira.
+    pub(crate) service_projects: Vec<String>,
     /// Program that replaces the inspector.
     pub(crate) inspector: Option<PathBuf>,
     /// True if the writer is a GitHub App instead of a token.
@@ -64,6 +66,7 @@ impl Default for RigOptions {
             clone_limit_s: 600,
             agent: "",
             jira: "",
+            service_projects: Vec::new(),
             inspector: None,
             as_app: false,
             has_project_token: false,
@@ -105,7 +108,12 @@ impl Rig {
                 &[("README.md", "# Shop\n"), ("cart.py", "total = 1\n")],
             )
             .unwrap();
-        let jira = FakeJira::start(JiraOptions::default()).await.unwrap();
+        let jira = FakeJira::start(JiraOptions {
+            service_projects: options.service_projects,
+            ..JiraOptions::default()
+        })
+        .await
+        .unwrap();
         let ticket = jira.create_issue("ENG", "Totals are wrong", "They are.", "Bug", &[]);
         let folder = tempfile::tempdir().unwrap();
         let rules = folder.path().join("configs");
