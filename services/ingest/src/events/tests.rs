@@ -623,10 +623,16 @@ fn comment_with_our_marker_is_ours() {
     }
 }
 
-/// Comment on the Jira ticket from a webhook and from a poll.
+/// Comment of a user on the Jira ticket from a webhook and from a poll.
 fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
+    build_comments_by("atlassian", body)
+}
+
+/// Comment of an account of this type on the Jira ticket from a webhook and from a poll.
+fn build_comments_by(account_type: &str, body: &Value) -> [CommentEvent; 2] {
+    let author = json!({"accountId": "a1", "displayName": "Ada", "accountType": account_type});
     let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
-        "comment": {"id": "31", "author": {"accountId": "a1", "displayName": "Ada"}, "body": body}});
+        "comment": {"id": "31", "author": author, "body": body}});
     let told = parse_jira_events(&payload)
         .into_iter()
         .find(|event| format!("{event:?}").starts_with("CommentEvent"));
@@ -642,7 +648,7 @@ fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
         author: author.display_name,
         author_account_id: author.id,
         by_bot: false,
-        by_customer: false,
+        by_customer: account_type == "customer",
         created: at,
         updated: at,
         text: crate::webhook::payload::jira::convert_to_markdown(body).unwrap_or_default(),
@@ -656,6 +662,32 @@ fn said_on_ticket(body: &Value) -> [CommentEvent; 2] {
         payload: Box::new(serde_json::from_value(payload).expect("payload")),
     });
     [told.expect("readable").expect("a comment"), polled]
+}
+
+#[test]
+fn customer_comment_is_information_never_order() {
+    let mut facts = build_decision_facts();
+    facts.put_authority(jira_person(build_ada_account()), true);
+    facts.put_progress(build_ticket_key(), build_live_progress());
+    for text in ["/stop", "/retry", "/cost", "/approve 000000000abc"] {
+        for event in build_comments_by("customer", &json!(text)) {
+            assert_eq!(
+                expect_nothing(&event, &facts),
+                "a customer of the service desk gives no orders",
+                "{text}"
+            );
+        }
+    }
+    for (account_type, may_instruct) in [("customer", false), ("atlassian", true)] {
+        for event in build_comments_by(account_type, &json!("Round up, please.")) {
+            let TriggerReason::NewsArrived(domain::TicketNews::Comment { comment, .. }) =
+                expect_trigger(&event, &facts).reason
+            else {
+                panic!("no news")
+            };
+            assert_eq!(comment.may_instruct, may_instruct, "{account_type}");
+        }
+    }
 }
 
 /// Facts with account ids alone, as the setup command writes them.

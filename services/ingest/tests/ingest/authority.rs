@@ -376,6 +376,33 @@ async fn jira_command_counts_by_account_id() {
 }
 
 #[tokio::test]
+async fn customer_in_group_gives_no_orders() {
+    let h = one_after_another().await;
+    h.jira.set_groups("Carl", &["agents"]);
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let comment = async |id: u64, account_type: &str, text: &str| {
+        let carl = json!({"accountId": "557058:carl", "displayName": "Carl", "accountType": account_type});
+        let payload = json!({"webhookEvent": "comment_created", "timestamp": bootstrap::read_wall_clock().unix_ms(),
+            "issue": {"id": "1", "key": key},
+            "comment": {"id": id.to_string(), "author": carl, "body": text, "jsdPublic": true}});
+        h.signed("/webhooks/jira", "x-hub-signature", &payload.to_string())
+            .await
+    };
+    for (id, text) in (1..).zip(["/stop", "/retry", "@Journeyman what is this?", "Please hurry."]) {
+        assert_eq!(
+            comment(id, "customer", text).await,
+            StatusCode::ACCEPTED,
+            "{text}"
+        );
+    }
+    comment(99, "atlassian", "/stop").await;
+    h.trigger(&key).await;
+    assert_eq!(h.trigger_keys(&key).await, ["comment:99"]);
+    assert_eq!(h.get("/v1/dead", VIEWER).await.1, json!([]));
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn later_ticket_changes_keep_requested_job() {
     let h = one_after_another().await;
     h.listen_to_jira();
