@@ -16,6 +16,20 @@ const NAMES: [&str; 8] = [
     "critérios de aceitação",
     "criteri di accettazione",
 ];
+// Stems of names that resemble a usual one, in lower case. A name has all stems of an entry, in any order.
+const STEMS: [&[&str]; 9] = [
+    &["acceptance", "criteri"],
+    &["definition", "done"],
+    &["conditions", "satisfaction"],
+    &["akzeptanzkriteri"],
+    &["abnahmekriteri"],
+    &["critère", "acceptation"],
+    &["criterio", "aceptaci"],
+    &["critério", "aceita"],
+    &["criteri", "accettazione"],
+];
+// Length of a name that is offered, in characters.
+const MOST_NAME_CHARS: usize = 100;
 const HEADING: &str = "## Acceptance criteria";
 
 /// True when a field of this name holds acceptance criteria.
@@ -23,6 +37,45 @@ pub(crate) fn is_criteria_field(name: &str) -> bool {
     // Apostrophes differ between keyboards, and some names end in a colon.
     let name = name.trim().trim_end_matches(':').replace('’', "'").to_lowercase();
     NAMES.contains(&name.as_str())
+}
+
+/// Custom fields of a site for acceptance criteria, by their names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CriteriaFields {
+    /// Fields of a usual name, which are read with every issue.
+    pub usual: Vec<String>,
+    /// Fields whose names resemble a usual one.
+    pub similar: Vec<String>,
+}
+
+impl CriteriaFields {
+    /// Chooses from the names of all custom fields of a site.
+    pub(crate) fn choose<'a>(names: impl Iterator<Item = &'a str>) -> Self {
+        let mut found = Self::default();
+        for name in names.map(str::trim) {
+            let list = if is_criteria_field(name) {
+                &mut found.usual
+            } else if is_similar_to_criteria(name) {
+                &mut found.similar
+            } else {
+                continue;
+            };
+            // A site may have several fields of the same name.
+            if !list.iter().any(|known| known == name) {
+                list.push(name.to_owned());
+            }
+        }
+        found
+    }
+}
+
+fn is_similar_to_criteria(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    name.chars().count() <= MOST_NAME_CHARS
+        && !name.chars().any(char::is_control)
+        && STEMS
+            .iter()
+            .any(|stems| stems.iter().all(|stem| lower.contains(stem)))
 }
 
 /// Appends the criteria of these fields to a description. Criteria that the text contains already are
@@ -141,6 +194,33 @@ mod tests {
         assert_eq!(
             append_criteria(text.clone(), &[&raw], JiraDialect::Cloud).unwrap(),
             text
+        );
+    }
+
+    #[test]
+    fn similar_names_differ_from_usual_ones() {
+        let long = format!("Acceptance criteria {}", "x".repeat(100));
+        let names = [
+            "Story Points",
+            "Acceptance Criteria:",
+            "Acceptance criteria (QA)",
+            "Kriterien",
+            " Abnahmekriterien",
+            "Abnahmekriterien",
+            "Acceptance date",
+            "Acceptance\ncriteria 2",
+            &long,
+            "CRITÉRIOS PARA ACEITAÇÃO",
+        ];
+        let found = CriteriaFields::choose(names.into_iter());
+        assert_eq!(found.usual, ["Acceptance Criteria:"]);
+        assert_eq!(
+            found.similar,
+            [
+                "Acceptance criteria (QA)",
+                "Abnahmekriterien",
+                "CRITÉRIOS PARA ACEITAÇÃO"
+            ]
         );
     }
 

@@ -28,6 +28,7 @@ pub mod wiki;
 mod wire;
 mod writer;
 
+pub use criteria::CriteriaFields;
 pub use dialect::JiraDialect;
 pub use error::Error;
 pub use model::{

@@ -9,10 +9,11 @@ use domain::{InstanceName, TicketKey, Timestamp, TrackerAccount, limits::LimitGa
 use webclient::RequestIntent;
 
 use crate::{
-    Error, FoundGroups, FoundProjects, IssueChanges, IssueHit, IssueOutline, JiraAttachment, JiraComment,
-    JiraDialect, JiraIssue, RoleMembers, Settings, StatusChange, TextEdit,
+    CriteriaFields, Error, FoundGroups, FoundProjects, IssueChanges, IssueHit, IssueOutline, JiraAttachment,
+    JiraComment, JiraDialect, JiraIssue, RoleMembers, Settings, StatusChange, TextEdit,
     client::{JiraClient, JiraClients},
     permissions::{self, PermissionComparison},
+    site_fields::WireSiteField,
     wire::{
         self, WireAttached, WireGroupsOnly, WireIssue, WireKeyOnly, WireMembers, WireOutlined,
         WirePickedGroups, WireRole, WireSearch, WireStub, WireTypeStatuses,
@@ -112,6 +113,17 @@ impl JiraReader {
         if let Ok(client) = self.clients.on(instance) {
             client.name_criteria_fields(names);
         }
+    }
+
+    /// Finds the custom fields of the site for acceptance criteria, by their names.
+    ///
+    /// # Errors
+    /// [`Error::Forbidden`] when our account has no permission to list the fields.
+    pub async fn criteria_fields(&self) -> Result<CriteriaFields, Error> {
+        let client = self.clients.on(self.instance.as_ref())?;
+        let listed: Vec<WireSiteField> = client.get(&client.dialect().path("field")).await?;
+        let names = listed.iter().filter_map(WireSiteField::custom_name);
+        Ok(CriteriaFields::choose(names))
     }
 
     /// Reads the present key of an issue by its id.

@@ -14,6 +14,8 @@ pub(crate) struct WireSiteField {
     id: String,
     #[serde(default)]
     name: String,
+    #[serde(default, rename = "custom")]
+    is_custom: bool,
     /// Absent for system fields without a type.
     schema: Option<WireFieldSchema>,
 }
@@ -54,6 +56,11 @@ impl IssueFieldIds {
 }
 
 impl WireSiteField {
+    /// Name of a custom field; `None` for a system field.
+    pub(crate) fn custom_name(&self) -> Option<&str> {
+        self.is_custom.then_some(self.name.as_str())
+    }
+
     fn is_epic_link(&self) -> bool {
         let schema = self.schema.as_ref();
         schema.and_then(|schema| schema.custom.as_deref()) == Some(EPIC_LINK)

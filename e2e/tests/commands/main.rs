@@ -25,6 +25,7 @@ mod recordings;
 mod replay;
 mod services;
 mod setup;
+mod setup_criteria;
 mod setup_data_center;
 mod setup_kubernetes;
 mod setup_repo;

@@ -1,6 +1,7 @@
 //! The two accounts of a Jira site, and its webhook.
 
 mod accounts;
+mod criteria_field;
 mod requesters;
 mod webhook;
 
@@ -104,6 +105,8 @@ pub(super) async fn set_up_jira(asked: Arguments, store: &SetupStore) -> anyhow:
         store,
     ))
     .await?;
+    let proposal = criteria_field::propose_criteria_field(&reader.settings, &known.rules.dir);
+    Box::pin(proposal).await?;
     match public {
         Some(_) if !place.jira.signs_webhooks() => {
             print_result(&format!(
