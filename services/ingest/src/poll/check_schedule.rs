@@ -78,8 +78,8 @@ pub(crate) struct ListedHead {
 #[derive(Debug)]
 pub struct TrackedPullRequest {
     pub(crate) head: Option<CommitId>,
-    /// Reads of its reviews.
-    pub(crate) looks: UpdateMarks,
+    /// Update times at the reads of its reviews.
+    pub(crate) update_marks: UpdateMarks,
     /// First time that this process saw the current head.
     since: Instant,
     due: Instant,
@@ -101,7 +101,7 @@ impl TrackedPullRequest {
         let first_wait = interval.min(FIRST_WAIT);
         Self {
             head,
-            looks: UpdateMarks::default(),
+            update_marks: UpdateMarks::default(),
             since: now,
             due: now,
             settles_at: None,
@@ -114,7 +114,7 @@ impl TrackedPullRequest {
     }
 
     /// Updates the head. A new head is due at once.
-    pub fn has_head(&mut self, head: &CommitId, now: Instant) {
+    pub fn update_head(&mut self, head: &CommitId, now: Instant) {
         if self.head.as_ref() != Some(head) {
             self.head = Some(head.clone());
             (self.since, self.due, self.wait) = (now, now, self.first_wait);
@@ -129,19 +129,19 @@ impl TrackedPullRequest {
     }
 
     /// Schedules a read that decides at `end`, if no earlier one is due.
-    fn due_by(&mut self, end: Instant) {
+    pub(crate) fn schedule_decision(&mut self, end: Instant) {
         self.due = self.due.min(end);
         self.decides_at = Some(self.decides_at.map_or(end, |known| known.min(end)));
     }
 
     /// Records a read of its checks that succeeded, by its start.
-    pub(crate) const fn was_read(&mut self, at: Instant) {
+    pub(crate) const fn record_read(&mut self, at: Instant) {
         self.read_at = Some(at);
     }
 
     /// Records the state of its head in a listing that counts until `end`. A changed head is due at once. One whose checks
     /// were read in this state waits for a change or a decision, as long as listings follow.
-    pub(crate) fn shows(&mut self, state: HeadState, end: Instant, now: Instant) {
+    pub(crate) fn record_listing(&mut self, state: HeadState, end: Instant, now: Instant) {
         let earlier = self.shown.take();
         let state = match &earlier {
             Some(earlier) => state.completed_by(&earlier.state),
@@ -177,32 +177,27 @@ impl TrackedPullRequest {
     }
 
     /// Schedules a read that decides, for the end of a settling time at the latest.
-    pub(crate) fn settles_by(&mut self, end: Instant) {
-        self.due_by(end);
+    pub(crate) fn schedule_settling(&mut self, end: Instant) {
+        self.schedule_decision(end);
         self.settles_at = Some(end);
     }
 
-    /// End of the time in which the current head may still get checks.
-    pub(crate) fn silent_from(&self, settle: Duration) -> Instant {
-        self.since + settle
+    /// Time at which this process will have known the current head for `age`.
+    pub(crate) fn time_of_head_age(&self, age: Duration) -> Instant {
+        self.since + age
     }
 
     /// Schedules the next read. The wait doubles each time while the checks are incomplete.
-    pub fn note_read(&mut self, is_settled: bool, now: Instant) {
+    pub fn schedule_next_read(&mut self, is_settled: bool, now: Instant) {
         (self.settles_at, self.decides_at) = (None, None);
         let wait = if is_settled { SETTLED_WAIT } else { self.wait };
         self.due = now + wait;
         self.wait = (self.wait * 2).min(LONGEST_WAIT);
     }
 
-    /// True when no check has reported for `settle`, so none is expected. Before that, the next read is scheduled for the
-    /// end of that time at the latest.
-    pub(crate) fn is_silent_for(&mut self, settle: Duration, now: Instant) -> bool {
-        let end = self.silent_from(settle);
-        if now < end {
-            self.due_by(end);
-        }
-        now >= end
+    /// True when this process has known the current head for `age` or longer.
+    pub(crate) fn is_head_older_than(&self, age: Duration, now: Instant) -> bool {
+        now >= self.time_of_head_age(age)
     }
 }
 
@@ -216,18 +211,18 @@ pub(crate) struct UpdateMarks {
 
 impl UpdateMarks {
     /// True when no change is possible since the last read.
-    pub(crate) fn know(self, updated: Option<Timestamp>) -> bool {
+    pub(crate) fn is_unchanged(self, updated: Option<Timestamp>) -> bool {
         self.is_certain && updated.is_some() && self.updated == updated
     }
 
-    /// Records a read.
-    pub(crate) fn saw(&mut self, updated: Option<Timestamp>) {
+    /// Records the update time at a read.
+    pub(crate) fn record(&mut self, updated: Option<Timestamp>) {
         self.is_certain = self.updated == updated;
         self.updated = updated;
     }
 
     /// True when the last two reads reported the same update time.
-    pub(crate) const fn are_certain(self) -> bool {
+    pub(crate) const fn is_certain(self) -> bool {
         self.is_certain
     }
 
@@ -246,14 +241,14 @@ mod tests {
         let now = Instant::now();
         let mut tracked = TrackedPullRequest::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, now);
         let wait = |tracked: &mut TrackedPullRequest| {
-            tracked.note_read(false, now);
+            tracked.schedule_next_read(false, now);
             (tracked.due - now).as_secs()
         };
         let waits: Vec<u64> = (0..7).map(|_| wait(&mut tracked)).collect();
         assert_eq!(waits, [60, 120, 240, 480, 960, 1_800, 1_800]);
-        tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
+        tracked.update_head(&"b".repeat(40).parse().unwrap(), now);
         assert_eq!(tracked.due, now);
-        tracked.note_read(true, now);
+        tracked.schedule_next_read(true, now);
         assert_eq!(tracked.due - now, SETTLED_WAIT);
     }
 
@@ -262,31 +257,35 @@ mod tests {
         let settle = Duration::from_secs(600);
         let start = Instant::now();
         let mut tracked = TrackedPullRequest::new(Some("a".repeat(40).parse().unwrap()), FIRST_WAIT, start);
-        let mut looks = Vec::new();
+        let mut reads = Vec::new();
         loop {
             let now = tracked.due;
-            looks.push(now.duration_since(start).as_secs());
-            tracked.note_read(false, now);
-            if tracked.is_silent_for(settle, now) {
+            reads.push(now.duration_since(start).as_secs());
+            tracked.schedule_next_read(false, now);
+            if tracked.is_head_older_than(settle, now) {
                 break;
             }
+            tracked.schedule_decision(tracked.time_of_head_age(settle));
         }
-        assert_eq!(looks, [0, 60, 180, 420, 600]);
+        assert_eq!(reads, [0, 60, 180, 420, 600]);
         let now = start + settle;
-        tracked.has_head(&"b".repeat(40).parse().unwrap(), now);
-        assert!(!tracked.is_silent_for(settle, now), "a new head may get checks");
+        tracked.update_head(&"b".repeat(40).parse().unwrap(), now);
+        assert!(
+            !tracked.is_head_older_than(settle, now),
+            "a new head may get checks"
+        );
     }
 
     #[test]
     fn settling_time_lasts_until_next_read() {
         let now = Instant::now();
         let mut tracked = TrackedPullRequest::new(None, FIRST_WAIT, now);
-        tracked.note_read(false, now);
+        tracked.schedule_next_read(false, now);
         assert_eq!(tracked.settles_at(), None);
         let end = now + Duration::from_secs(30);
-        tracked.settles_by(end);
+        tracked.schedule_settling(end);
         assert_eq!((tracked.settles_at(), tracked.due()), (Some(end), end));
-        tracked.note_read(false, end);
+        tracked.schedule_next_read(false, end);
         assert_eq!(tracked.settles_at(), None);
     }
 
@@ -306,16 +305,16 @@ mod tests {
         let listed = |since, has_changed| ListedHead { since, has_changed };
         let head = "a".repeat(40).parse().unwrap();
         let mut tracked = TrackedPullRequest::new(Some(head), FIRST_WAIT, minute(0));
-        tracked.shows(build_head_state(1), minute(10), minute(0));
+        tracked.record_listing(build_head_state(1), minute(10), minute(0));
         assert_eq!(tracked.due(), minute(0), "its checks were never read");
         // A failed read is retried at its own time.
-        tracked.note_read(false, minute(1));
-        tracked.shows(build_head_state(1), minute(15), minute(5));
+        tracked.schedule_next_read(false, minute(1));
+        tracked.record_listing(build_head_state(1), minute(15), minute(5));
         assert!(tracked.due() < minute(5));
-        tracked.note_read(false, minute(6));
-        tracked.was_read(minute(6));
+        tracked.schedule_next_read(false, minute(6));
+        tracked.record_read(minute(6));
         for minutes in (10..60).step_by(5) {
-            tracked.shows(build_head_state(1), minute(minutes + 10), minute(minutes));
+            tracked.record_listing(build_head_state(1), minute(minutes + 10), minute(minutes));
             assert_eq!(tracked.due(), minute(minutes + 10));
             assert_eq!(
                 tracked.listed_head(minute(minutes)),
@@ -323,7 +322,7 @@ mod tests {
             );
         }
         assert_eq!(tracked.listed_head(minute(65)), None, "the listings ended");
-        tracked.shows(build_head_state(2), minute(75), minute(65));
+        tracked.record_listing(build_head_state(2), minute(75), minute(65));
         assert_eq!(tracked.due(), minute(65));
         assert_eq!(tracked.listed_head(minute(66)), Some(listed(minute(65), true)));
     }
@@ -336,14 +335,14 @@ mod tests {
         let mut tracked = TrackedPullRequest::new(Some(former), FIRST_WAIT, start);
         // The listing of heads shows a push before the listing of pull requests does.
         let pushed = build_head_state(1);
-        tracked.shows(pushed.clone(), minute(10), minute(1));
-        tracked.note_read(false, minute(2));
-        tracked.was_read(minute(2));
-        tracked.has_head(&pushed.head, minute(3));
+        tracked.record_listing(pushed.clone(), minute(10), minute(1));
+        tracked.schedule_next_read(false, minute(2));
+        tracked.record_read(minute(2));
+        tracked.update_head(&pushed.head, minute(3));
         // No read of the new head succeeds until the next listing.
-        tracked.note_read(false, minute(4));
+        tracked.schedule_next_read(false, minute(4));
         let due = tracked.due();
-        tracked.shows(pushed, minute(15), minute(5));
+        tracked.record_listing(pushed, minute(15), minute(5));
         assert_eq!(tracked.due(), due, "its checks were never read");
     }
 
@@ -353,11 +352,11 @@ mod tests {
         let second = |seconds: u64| start + Duration::from_secs(seconds);
         let head = "a".repeat(40).parse().unwrap();
         let mut tracked = TrackedPullRequest::new(Some(head), FIRST_WAIT, start);
-        tracked.shows(build_head_state(0), second(600), start);
-        tracked.note_read(false, second(1));
-        tracked.was_read(second(1));
-        assert!(!tracked.is_silent_for(Duration::from_secs(600), second(1)));
-        tracked.shows(build_head_state(0), second(900), second(300));
+        tracked.record_listing(build_head_state(0), second(600), start);
+        tracked.schedule_next_read(false, second(1));
+        tracked.record_read(second(1));
+        tracked.schedule_decision(tracked.time_of_head_age(Duration::from_secs(600)));
+        tracked.record_listing(build_head_state(0), second(900), second(300));
         assert_eq!(tracked.due(), second(600));
     }
 
@@ -379,7 +378,7 @@ mod tests {
     #[test]
     fn update_is_certain_after_second_read() {
         let second = |second: i64| Some(Timestamp::from_unix_ms(second * 1_000));
-        let mut looks = UpdateMarks::default();
+        let mut marks = UpdateMarks::default();
         for (updated, is_known) in [
             (1, false),
             (1, false),
@@ -388,8 +387,8 @@ mod tests {
             (2, false),
             (2, true),
         ] {
-            assert_eq!(looks.know(second(updated)), is_known, "{updated}");
-            looks.saw(second(updated));
+            assert_eq!(marks.is_unchanged(second(updated)), is_known, "{updated}");
+            marks.record(second(updated));
         }
     }
 }

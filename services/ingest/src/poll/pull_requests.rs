@@ -85,7 +85,7 @@ impl OpenPullRequests {
     /// Open pull requests, each with the last change that was seen.
     pub(crate) fn open(&self) -> Vec<(PullRequestPlace, Option<Timestamp>)> {
         let open = self.open.iter();
-        open.map(|(place, tracked)| (place.clone(), tracked.looks.updated()))
+        open.map(|(place, tracked)| (place.clone(), tracked.update_marks.updated()))
             .collect()
     }
 
@@ -133,7 +133,7 @@ impl OpenPullRequests {
                 Ok(found) => recovered += found,
                 Err(failure) => {
                     tracing::warn!(%repository, error = %format_error_chain(&failure), "poll of the pull requests failed");
-                    if self.rests(&failure) {
+                    if self.note_limit(&failure) {
                         return recovered;
                     }
                 }
@@ -170,12 +170,13 @@ impl OpenPullRequests {
         let end = self.listings.end_of(now);
         for (number, state) in heads {
             if let Some(tracked) = self.open.get_mut(&(repository.clone(), number)) {
-                tracked.shows(state, end, now);
+                tracked.record_listing(state, end, now);
             }
         }
     }
 
-    fn rests(&mut self, failure: &EventFailure) -> bool {
+    /// Records the pause that GitHub asks for. Returns true when the failure ends the round.
+    fn note_limit(&mut self, failure: &EventFailure) -> bool {
         if let EventFailure::Later {
             after: Some(after), ..
         } = failure
@@ -291,7 +292,7 @@ impl OpenPullRequests {
         // in that second behind a 304.
         let mut listed = self.open.iter().filter(|(place, _)| seen.contains(place));
         match etag {
-            Some(etag) if listed.all(|(_, tracked)| tracked.looks.are_certain()) => {
+            Some(etag) if listed.all(|(_, tracked)| tracked.update_marks.is_certain()) => {
                 self.tags.insert(repository.clone(), etag);
             }
             // The next round lists them again, changed or not.
@@ -363,8 +364,8 @@ impl OpenPullRequests {
             return Ok(HandledPullRequest::Unread(recovered));
         };
         if !is_closed(now) {
-            tracked.has_head(&now.head, Instant::now());
-            if tracked.looks.know(now.updated_at) {
+            tracked.update_head(&now.head, Instant::now());
+            if tracked.update_marks.is_unchanged(now.updated_at) {
                 return Ok(HandledPullRequest::Unread(0));
             }
             let thread = TicketKey::GitHub {
@@ -373,7 +374,7 @@ impl OpenPullRequests {
             };
             router.note_lock(&thread, now.lock.as_ref()).await?;
             let recovered = handle_open_pull_request(router, place, now).await?;
-            tracked.looks.saw(now.updated_at);
+            tracked.update_marks.record(now.updated_at);
             return Ok(HandledPullRequest::Read(recovered));
         }
         let Some(record) = self.still_open(router, place).await? else {
@@ -425,7 +426,7 @@ impl OpenPullRequests {
                 Ok(found) => {
                     recovered += found;
                     if let Some(tracked) = self.open.get_mut(&place) {
-                        tracked.was_read(at);
+                        tracked.record_read(at);
                     }
                 }
                 Err(failure) => {
@@ -436,7 +437,7 @@ impl OpenPullRequests {
                         error = %format_error_chain(&failure),
                         "poll of the checks failed"
                     );
-                    if self.rests(&failure) {
+                    if self.note_limit(&failure) {
                         break;
                     }
                 }
@@ -454,7 +455,7 @@ impl OpenPullRequests {
             return Ok(0);
         };
         // The next time is set first, so that a failure is retried later instead of at once.
-        tracked.note_read(false, Instant::now());
+        tracked.schedule_next_read(false, Instant::now());
         let Some(head) = tracked.head.clone() else {
             return Ok(0);
         };
@@ -466,7 +467,7 @@ impl OpenPullRequests {
             // The checks ended a moment ago, and others may start. They are read again after the settle time.
             Err(EventFailure::Unsettled { after, .. }) => {
                 if let Some(tracked) = self.open.get_mut(place) {
-                    tracked.settles_by(Instant::now() + after);
+                    tracked.schedule_settling(Instant::now() + after);
                 }
                 return Ok(0);
             }
@@ -476,22 +477,24 @@ impl OpenPullRequests {
             return Ok(0);
         };
         if matches!(outcome, EventOutcome::NoChecks) && may_lack_checks(router, &place.0) {
-            if tracked.is_silent_for(self.settle, Instant::now()) {
+            if tracked.is_head_older_than(self.settle, Instant::now()) {
                 let absent = ChecksAbsent::from_poll(&record, head.clone());
                 outcome = router.take(&absent, TriggerChannel::Poll).await?;
             } else {
-                tracked.settles_by(tracked.silent_from(self.settle));
+                tracked.schedule_settling(tracked.time_of_head_age(self.settle));
             }
         }
         let is_open = matches!(outcome, EventOutcome::Nothing(_) | EventOutcome::NoChecks);
-        if is_open && tracked.is_silent_for(self.pending, Instant::now()) {
-            let told = router
-                .take(&ChecksPending::from_poll(&record, head), TriggerChannel::Poll)
-                .await?;
-            return Ok(count_new_triggers(&[outcome, told]));
+        if is_open {
+            if tracked.is_head_older_than(self.pending, Instant::now()) {
+                let pending = ChecksPending::from_poll(&record, head);
+                let reported = router.take(&pending, TriggerChannel::Poll).await?;
+                return Ok(count_new_triggers(&[outcome, reported]));
+            }
+            tracked.schedule_decision(tracked.time_of_head_age(self.pending));
         }
         if outcome.is_settled() {
-            tracked.note_read(true, Instant::now());
+            tracked.schedule_next_read(true, Instant::now());
         }
         Ok(count_new_triggers(&[outcome]))
     }

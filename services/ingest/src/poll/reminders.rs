@@ -19,13 +19,13 @@ const AT_ONCE: usize = 20;
 /// Times of the last checks by pull request.
 #[derive(Default)]
 pub(crate) struct ReminderSchedule {
-    looked: BTreeMap<PullRequestPlace, ReminderCheck>,
+    checked: BTreeMap<PullRequestPlace, ReminderCheck>,
 }
 
 /// Time of the last check, and the update times that the last two checks reported.
 struct ReminderCheck {
     at: Instant,
-    looks: UpdateMarks,
+    marks: UpdateMarks,
 }
 
 impl ReminderSchedule {
@@ -35,19 +35,19 @@ impl ReminderSchedule {
         router: &EventRouter,
         open: &[(PullRequestPlace, Option<Timestamp>)],
     ) {
-        self.looked
+        self.checked
             .retain(|place, _| open.iter().any(|(known, _)| known == place));
         for (place, updated) in self.due(router, open) {
             // The time is recorded first, so that a failure is retried at the next interval instead of at
             // once.
-            let mut looks = self
-                .looked
+            let mut marks = self
+                .checked
                 .get(&place)
-                .map(|known| known.looks)
+                .map(|known| known.marks)
                 .unwrap_or_default();
-            looks.saw(updated);
+            marks.record(updated);
             let at = Instant::now();
-            self.looked.insert(place.clone(), ReminderCheck { at, looks });
+            self.checked.insert(place.clone(), ReminderCheck { at, marks });
             if let Err(failure) = check_for_reminder(router, &place).await {
                 let (repository, number) = &place;
                 tracing::warn!(%repository, number, error = %format_error_chain(&failure), "reminders failed");
@@ -71,11 +71,11 @@ impl ReminderSchedule {
             rules.is_some_and(|rules| rules.review.reminds())
         };
         let is_due = |(place, updated): &&(PullRequestPlace, Option<Timestamp>)| {
-            let known = self.looked.get(place);
+            let known = self.checked.get(place);
             // A pull request that no listing has shown since the start has no update time. It counts as
             // unchanged.
-            let is_new = |looks: UpdateMarks| looks.updated() != *updated || !looks.are_certain();
-            known.is_none_or(|known| is_new(known.looks) || known.at.elapsed() >= INTERVAL)
+            let is_new = |marks: UpdateMarks| marks.updated() != *updated || !marks.is_certain();
+            known.is_none_or(|known| is_new(known.marks) || known.at.elapsed() >= INTERVAL)
         };
         let due = open.iter().filter(|(place, _)| reminds(place)).filter(is_due);
         due.take(AT_ONCE).cloned().collect()

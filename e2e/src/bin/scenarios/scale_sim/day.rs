@@ -260,7 +260,7 @@ impl DaySimulation<'_> {
         };
         let (head, open) = (format!("{:040x}", self.rng.u128(..)), &mut self.open[place]);
         if let Ok(head) = head.parse() {
-            open.tracked.has_head(&head, now);
+            open.tracked.update_head(&head, now);
         }
         open.checked = now + Duration::from_secs(CHECKS);
         self.polls.changed(open.repository, true);

@@ -103,7 +103,7 @@ impl SimulatedPolls {
                 break;
             }
             round.counted += CALLS_PER_READ;
-            open.tracked.note_read(now >= open.checked, now);
+            open.tracked.schedule_next_read(now >= open.checked, now);
         }
         round
     }
