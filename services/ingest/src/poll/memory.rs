@@ -92,15 +92,21 @@ impl PollMemory {
         self.failed.remove(finding);
     }
 
-    /// Counts a failed read. True when the finding has failed so often that the caller should give it up.
-    pub(crate) fn is_hopeless(&mut self, finding: &str, cause: FailureCause) -> bool {
+    /// Counts a failed read.
+    pub(crate) fn count_failure(&mut self, finding: &str, cause: FailureCause) {
         if self.failed.len() >= MOST {
             self.failed.clear();
         }
         let failures = self.failed.entry(finding.to_owned()).or_default();
         failures.rounds = failures.rounds.saturating_add(1);
         failures.weight = failures.weight.saturating_add(cause.weight());
-        failures.weight >= PATIENCE
+    }
+
+    /// True when the finding has failed so often that the caller should give it up.
+    pub(crate) fn is_hopeless(&self, finding: &str) -> bool {
+        self.failed
+            .get(finding)
+            .is_some_and(|failures| failures.weight >= PATIENCE)
     }
 }
 
@@ -112,7 +118,10 @@ mod tests {
     fn patience_depends_on_cause_of_failures() {
         let mut memory = PollMemory::default();
         let rounds = |memory: &mut PollMemory, finding: &str, cause| {
-            (1..3_000).find(|_| memory.is_hopeless(finding, cause))
+            (1..3_000).find(|_| {
+                memory.count_failure(finding, cause);
+                memory.is_hopeless(finding)
+            })
         };
         assert_eq!(rounds(&mut memory, "a", FailureCause::Finding), Some(5));
         assert_eq!(rounds(&mut memory, "b", FailureCause::Refusal), Some(30));

@@ -100,9 +100,14 @@ impl PollRound {
         };
         for failed in self.failed {
             // An unsettled finding has not failed, so it is retried without a limit and not counted.
-            let is_retried = failed.failure.is_unsettled()
-                || failed.failure.may_pass()
-                    && !memory.is_hopeless(&failed.finding, find_cause(&failed.failure, has_answer));
+            let is_retried = if failed.failure.is_unsettled() {
+                true
+            } else if failed.failure.may_pass() {
+                memory.count_failure(&failed.finding, find_cause(&failed.failure, has_answer));
+                !memory.is_hopeless(&failed.finding)
+            } else {
+                false
+            };
             if is_retried {
                 failures.waits_from = Some(find_earlier(failures.waits_from, failed.at));
                 failures.retried.push(failed);

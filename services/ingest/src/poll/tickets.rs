@@ -227,7 +227,7 @@ mod tests {
         let issues: Vec<jira::ChangedIssue> = (1..=4).map(build_changed_issue).collect();
         let mut memory = PollMemory::default();
         for failed in [0, 0, 1] {
-            memory.is_hopeless(&describe_change(&issues[failed]), FailureCause::Outage);
+            memory.count_failure(&describe_change(&issues[failed]), FailureCause::Outage);
         }
         let seconds = |memory: &PollMemory| -> Vec<i64> {
             let ordered = order_by_failures(&issues, memory).into_iter();
