@@ -70,7 +70,7 @@ impl LogWatch {
         loop {
             // Only after a notification or a long silence: most waits of a worker end with the work.
             if self.is_due {
-                let has_grown = self.has_grown().await;
+                let has_grown = self.read_growth().await;
                 self.is_due = false;
                 if has_grown {
                     return;
@@ -83,7 +83,7 @@ impl LogWatch {
                 // The subscription receives a message before the stream has stored it.
                 Ok(Some(_)) => {
                     for _ in 0..SETTLE_TRIES {
-                        if self.has_grown().await {
+                        if self.read_growth().await {
                             self.is_due = false;
                             return;
                         }
@@ -97,7 +97,8 @@ impl LogWatch {
         }
     }
 
-    async fn has_grown(&mut self) -> bool {
+    /// Reads the sequence of the last record. Returns true when it is newer than the last known one, and keeps it.
+    async fn read_growth(&mut self) -> bool {
         match self.connection.last(self.stream, &self.subject).await {
             Ok(Some(last)) if last.sequence > self.seen => {
                 self.seen = last.sequence;
