@@ -16,8 +16,8 @@ pub(crate) fn create_generator(seed: u64, label: &str) -> fastrand::Rng {
     fastrand::Rng::with_seed(first.fold(0, |seed, byte| (seed << 8) | u64::from(*byte)))
 }
 
-/// Decides an event that has a probability of `per_thousand` in 1,000.
-pub(crate) fn is_event_drawn(draw: &mut fastrand::Rng, per_thousand: u32) -> bool {
+/// Draws whether an event happens that has a probability of `per_thousand` in 1,000.
+pub(crate) fn draw_event(draw: &mut fastrand::Rng, per_thousand: u32) -> bool {
     draw.u32(0..1000) < per_thousand
 }
 
@@ -38,7 +38,7 @@ impl WriteFaults {
     /// service's rate limit.
     pub(crate) fn of(&self, method: &str, path: &str, nth: u64, limit: u16) -> Option<ServiceFault> {
         let mut draw = create_generator(self.seed, &format!("{method} {path} {nth}"));
-        if !is_write(method, path) || !is_event_drawn(&mut draw, self.per_thousand) {
+        if !is_write(method, path) || !draw_event(&mut draw, self.per_thousand) {
             return None;
         }
         let applied = ServiceFault::new(path, 1, 502).after_effect();
@@ -91,8 +91,8 @@ impl DeliveryFaults {
     /// Returns the delays after which the nth delivery is sent, one for each copy.
     pub(crate) fn delays(&self, nth: u64) -> Vec<Duration> {
         let mut draw = create_generator(self.seed, &format!("delivery {nth}"));
-        let is_late = is_event_drawn(&mut draw, self.late_per_thousand);
-        let copies = if is_event_drawn(&mut draw, self.repeated_per_thousand) {
+        let is_late = draw_event(&mut draw, self.late_per_thousand);
+        let copies = if draw_event(&mut draw, self.repeated_per_thousand) {
             self.copies.max(1)
         } else {
             1
@@ -121,7 +121,7 @@ pub struct EarlyChecks {
 
 impl EarlyChecks {
     pub(crate) fn strikes(&self, branch: &str) -> bool {
-        is_event_drawn(
+        draw_event(
             &mut create_generator(self.seed, &format!("checks of {branch}")),
             self.per_thousand,
         )
