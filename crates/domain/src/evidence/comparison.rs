@@ -219,7 +219,7 @@ impl CompletedCheck {
         LostTests::named(lost_names(&failed, there.collect(), removed))
     }
 
-    fn compared_with(&self, other: &Self, removed: &[RemovedTest], does_failing_count: bool) -> LostTests {
+    fn compared_with(&self, other: &Self, removed: &[RemovedTest], counts_failing: bool) -> LostTests {
         // A run that failed because of its environment is not a valid baseline.
         let Some(before) = self.tests.as_ref().filter(|_| self.outcome.is_about_the_code()) else {
             return LostTests::default();
@@ -227,13 +227,13 @@ impl CompletedCheck {
         let nothing = TestReport::default();
         let after = other.tests.as_ref().unwrap_or(&nothing);
         if !before.names_all_passing() || !after.names_all_passing() {
-            return LostTests::counted(lost_number(before, after, removed, does_failing_count));
+            return LostTests::counted(lost_number(before, after, removed, counts_failing));
         }
-        let failing = after.failing.iter().filter(|_| does_failing_count);
+        let failing = after.failing.iter().filter(|_| counts_failing);
         let there = after.passing.iter().chain(failing.map(|test| &test.id));
         let mut lost = lost_names(before, there.map(String::as_str).collect(), removed);
         // A test that failed and is now skipped counts as silenced.
-        let failed = before.failing.iter().filter(|_| does_failing_count);
+        let failed = before.failing.iter().filter(|_| counts_failing);
         let skipped = failed.filter(|test| after.skipping.contains(&test.id));
         lost.extend(skipped.map(|test| test.id.clone()));
         LostTests::named(lost)
@@ -292,10 +292,10 @@ fn lost_number(
     before: &TestReport,
     after: &TestReport,
     removed: &[RemovedTest],
-    does_failing_count: bool,
+    counts_failing: bool,
 ) -> u32 {
     let open = removed.iter().filter(|test| test.now.is_empty()).count();
-    let newly_failing = if does_failing_count {
+    let newly_failing = if counts_failing {
         after.failed.saturating_sub(before.failed)
     } else {
         0
@@ -304,7 +304,7 @@ fn lost_number(
     let fewer = before.passed.saturating_sub(there);
     // The difference of passed tests alone hides a silenced test when another test is repaired in the same
     // change.
-    let skipped = if does_failing_count {
+    let skipped = if counts_failing {
         after.skipped.saturating_sub(before.skipped)
     } else {
         0
@@ -350,8 +350,8 @@ fn lost_names(before: &TestReport, there: Vec<&str>, removed: &[RemovedTest]) ->
         .into_iter()
         .filter(|name| !known.contains(&normalize_test_name(name)))
         .collect();
-    // Each new test can replace one lost test only; `is_replaced` removes it from `new`.
-    lost.retain(|name| !is_replaced(name, &mut new) && !is_open(name, removed, &new));
+    // Each new test can replace one lost test only.
+    lost.retain(|name| !take_replacement(name, &mut new) && !is_open(name, removed, &new));
     lost.sort_by_key(|name| before.passing.iter().position(|known| known == name));
     lost.into_iter().map(str::to_owned).collect()
 }
@@ -364,8 +364,9 @@ fn by_stem<'a>(names: impl Iterator<Item = &'a str>) -> BTreeMap<String, Vec<&'a
     found
 }
 
-/// Returns true when a new test with the same last name replaces the test in another file, class or group.
-fn is_replaced(name: &str, new: &mut Vec<&str>) -> bool {
+/// Removes the new test that replaces a lost one: it has the same last name in another file, class or group. Returns
+/// false when there is none.
+fn take_replacement(name: &str, new: &mut Vec<&str>) -> bool {
     let own = find_last_part(name);
     let found = new.iter().position(|other| find_last_part(other) == own);
     found.map(|at| new.remove(at)).is_some()
