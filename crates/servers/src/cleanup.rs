@@ -280,7 +280,7 @@ mod tests {
         Command::new("sleep").arg("600").process_group(0).spawn().unwrap()
     }
 
-    fn is_gone(child: &mut Child) -> bool {
+    fn await_exit(child: &mut Child) -> bool {
         for _ in 0..500 {
             if child.try_wait().unwrap().is_some() {
                 return true;
@@ -298,7 +298,7 @@ mod tests {
         let mut watcher = OwnerWatcher::start("sleep", server.id()).unwrap();
         // The system closes the pipe of an owner that dies, whatever killed it.
         drop(watcher.0.stdin.take());
-        assert!(is_gone(&mut server));
+        assert!(await_exit(&mut server));
     }
 
     #[test]
@@ -332,7 +332,7 @@ mod tests {
         assert_eq!(record.clean_up("sleep"), None, "it is told once");
         assert!(server.try_wait().unwrap().is_none(), "it is another process");
         note(id.start);
-        let reaper = std::thread::spawn(move || is_gone(&mut server));
+        let reaper = std::thread::spawn(move || await_exit(&mut server));
         let ended = words(record.clean_up("sleep"));
         assert!(ended.contains("was still running and has been ended"), "{ended}");
         assert!(reaper.join().unwrap());
