@@ -7,11 +7,11 @@
 
 use domain::check::{ChangeFinding, CheckOutcome, EvidenceLevel, FindingSeverity};
 use domain::{Fact, StopReason};
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request};
+use crate::{comment_with, end_of, only_pull_request, start_default_world};
 
 const PRODUCT: &str = "def total(prices):\n    return sum(prices)\n";
 const BROKEN: &str = "def total(prices):\n    return 0\n";
@@ -98,7 +98,7 @@ fn list_disguises() -> Vec<TestDisguise> {
 }
 
 async fn start_cart_world() -> TestWorld {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let files = [("shop/cart.py", PRODUCT), ("tests/test_cart.py", TESTS)];
     let made = world
         .github
@@ -145,7 +145,7 @@ async fn adversary_insists_without_false_evidence() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn change_that_breaks_everything_is_not_completed() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let hand_over = || fixture::build_finish_step("cart", "Count every piece in the cart's total");
     let broken = json!({"path": "shop/cart.py", "content": "def total(:\n", "force": true});
     let mut script = vec![ScriptStep::call("write_file", broken)];
@@ -373,7 +373,7 @@ async fn forged_pass_is_never_shown_as_evidence() {
         println!("not run: pytest is not installed");
         return;
     }
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let guide = "# For agents\n\nRun the tests:\n\n```sh\n/usr/bin/python3 -m pytest\n```\n";
     let test = "import json\nimport pathlib\n\nfrom shop.cart import total\n\nEXPECTED = json.loads((pathlib.Path(__file__).parent / \"expected.json\").read_text())\n\n\ndef test_total():\n    assert total([1, 2]) == EXPECTED[\"total\"]\n\n\ndef test_other():\n    assert EXPECTED\n";
     let files = [

@@ -1,7 +1,7 @@
 //! Review programs, Journeyman's own review, skip labels, and users' pull requests that name a ticket.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::json;
 use testkit::{
     ScriptStep,
@@ -11,6 +11,7 @@ use testkit::{
 
 use crate::{
     comment_with, complete_check, complete_first_run, end_of, list_commit_subjects, only_pull_request,
+    start_default_world,
 };
 
 /// Start of the first message of each job.
@@ -137,7 +138,7 @@ fn added_line(diff: &str, path: &str) -> u64 {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn work_resumes_after_users_pull_request_closes() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.file_ticket();
     let files = [("notes/mine.md", "Mine.\n")];
     world.github.commit(REPOSITORY, "mine", "Mine", &files).unwrap();

@@ -2,11 +2,10 @@
 //! have names for every system, and a file that an ignore rule names is not lost silently.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{end_of, only_pull_request};
+use crate::{end_of, only_pull_request, start_default_world};
 
 /// Text of the ticket.
 const WANTED: &str = "Change one line of the batch file.";
@@ -34,7 +33,7 @@ fn build_script() -> Vec<ScriptStep> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn attributes_and_names_reach_pull_request() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.set_script(WANTED, build_script());
     let files = [
         (".gitattributes", "*.bat text eol=crlf\n"),

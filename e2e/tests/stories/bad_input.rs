@@ -1,10 +1,10 @@
 //! Bad input ends in one clear error for its audience, and nothing is lost.
 
 use domain::{Job, TicketKey};
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use testkit::fixture;
 
-use crate::{end_of, list_ticket_comments};
+use crate::{end_of, list_ticket_comments, start_default_world};
 
 async fn post_body(world: &TestWorld, path: &str, body: &'static str, headers: &[(&str, &str)]) -> u16 {
     let mut request = reqwest::Client::new()
@@ -18,7 +18,7 @@ async fn post_body(world: &TestWorld, path: &str, body: &'static str, headers: &
 
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_signature_is_refused_without_effect() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let forged = "sha256=0000000000000000000000000000000000000000000000000000000000000000";
     assert_eq!(
         post_body(&world, "/webhooks/jira", "{}", &[("x-hub-signature", forged)]).await,
@@ -41,7 +41,7 @@ async fn bad_signature_is_refused_without_effect() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_ticket_is_refused_in_words() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let unknown = world
         .client
         .jobs()
@@ -61,7 +61,7 @@ async fn an_unknown_ticket_is_refused_in_words() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn broken_rules_disable_repository_until_fixed() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let good = std::fs::read_to_string(world.rules_file()).unwrap();
     std::fs::write(world.rules_file(), format!("{good}agent:\n  statsu: x\n")).unwrap();
     let refused = async || {
@@ -99,7 +99,7 @@ async fn broken_rules_disable_repository_until_fixed() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn dispatched_job_equals_status_change() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.file_ticket();
     let run = world
         .client
@@ -118,7 +118,7 @@ async fn dispatched_job_equals_status_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn signed_garbage_becomes_harmless_dead_letter() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     assert_eq!(
         world
             .deliver("github", "check_run", r#"{"action": 7, "check_run": {}}"#)
@@ -154,7 +154,7 @@ async fn signed_garbage_becomes_harmless_dead_letter() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_without_rules_becomes_dead_letter() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world
         .jira
         .create_issue("OPS", "Nobody minds me", "text", "Task", &[]);

@@ -5,6 +5,8 @@ use e2e::{Options, TestWorld};
 use serde_json::{Value, json};
 use testkit::{JiraOptions, ServiceFault, fixture::REPOSITORY, github::WRITER_LOGIN, jira::JiraTransition};
 
+use crate::start_default_world;
+
 const BRANCH: &str = "feature/ENG-1-login";
 
 async fn await_call_answer(client: &Client, world: &TestWorld, request: &Value, key: &str) -> Value {
@@ -21,7 +23,7 @@ async fn await_call_answer(client: &Client, world: &TestWorld, request: &Value, 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn call_opens_linked_pull_request_once() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.file_ticket();
     let files = [("login.py", "def login(): ...\n")];
     world
@@ -67,7 +69,7 @@ async fn call_opens_linked_pull_request_once() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn impossible_call_is_answered_with_reason() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let client = &world.client;
     let wrong = json!({"repository": REPOSITORY, "branch": BRANCH, "title": "Fix", "description": "A form and its test"});
     let refused = client.pull_requests().request(&wrong, None).await.unwrap();

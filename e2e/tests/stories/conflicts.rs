@@ -2,7 +2,7 @@
 
 use domain::StopReason;
 use e2e::{
-    Options, TestWorld,
+    TestWorld,
     cart_conflict::{
         BOTH, CART, OURS, RESOLUTION, THEIRS, build_cart, build_resolution_edit, build_resolution_finish,
         name_both_lines,
@@ -11,12 +11,14 @@ use e2e::{
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
-use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request};
+use crate::{
+    comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request, start_default_world,
+};
 
 /// Completes the first run, and changes the same line on the base branch as a user. Returns the ticket and the head
 /// before the resolution.
 async fn start_conflict(script: Vec<ScriptStep>) -> (TestWorld, String, String) {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.set_script_of(RESOLUTION, "", script);
     let key = complete_ticket(&world).await;
     let before = only_pull_request(&world).head_sha;

@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, ServiceFault, fixture};
 
-use crate::{comment_with, complete_ticket, end_of, only_pull_request};
+use crate::{comment_with, complete_ticket, end_of, only_pull_request, start_default_world};
 
 /// Plays a ticket and returns the world after its first run, with the reason of the run's end.
 async fn play_first_run(options: Options) -> (TestWorld, String, StopReason) {
@@ -213,7 +213,7 @@ async fn protected_path_refusal_reaches_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn model_refusal_is_commented() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.fail_next(ServiceFault::new("", 1, 400));
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
@@ -224,7 +224,7 @@ async fn model_refusal_is_commented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn transient_model_error_is_retried() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.fail_next(ServiceFault::new("", 1, 529));
     world.model.cut_next(1);
     complete_ticket(&world).await;
@@ -233,7 +233,7 @@ async fn transient_model_error_is_retried() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn garbled_model_reply_is_commented() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.garble_next(20);
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;
@@ -244,7 +244,7 @@ async fn garbled_model_reply_is_commented() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn failed_clone_is_commented() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.github.fail_next(ServiceFault::new("/info/refs", 1000, 403));
     let key = world.ask().unwrap();
     let reason = end_of(&world, &key, 0).await;

@@ -1,13 +1,12 @@
 //! Forecast of cost from similar work before a run, and actual cost after it.
 
-use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::{complete_ticket, list_ticket_comments};
+use crate::{complete_ticket, list_ticket_comments, start_default_world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_ticket_shows_cost_of_earlier_three() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let told = |key: &str| list_ticket_comments(&world, key).join("\n");
     for number in 1..=3 {
         let key = complete_ticket(&world).await;

@@ -6,7 +6,7 @@ use testkit::fixture;
 
 use crate::{
     build_polled_options, complete_ticket, end_of, list_ticket_comments, only_pull_request,
-    start_world_with_settings,
+    start_default_world, start_world_with_settings,
 };
 
 /// Plays the whole story and checks the final state of the external services.
@@ -176,7 +176,7 @@ async fn polling_alone_does_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn duplicate_deliveries_reach_same_final_state() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.ask().unwrap();
     world.jira.redeliver_all();
     end_of(&world, &key, 0).await;
@@ -244,7 +244,7 @@ async fn repository_without_checks_hands_over_pull_request() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn note_replaces_draft_of_repository_without_drafts() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.github.disable_drafts(fixture::REPOSITORY).unwrap();
     let key = complete_ticket(&world).await;
     let pull = only_pull_request(&world);

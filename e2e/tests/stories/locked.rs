@@ -1,7 +1,6 @@
 //! Locked conversations, and pull requests that move to another repository.
 
 use domain::{StopReason, TicketKey};
-use e2e::{Options, TestWorld};
 use testkit::{
     fixture::REPOSITORY,
     github::{LockReach, ReactedObject},
@@ -9,7 +8,7 @@ use testkit::{
 
 use crate::{
     ISSUE_RULES, assign_issue, await_end_of_requests, await_own_comment, comment_with, complete_ticket,
-    end_of, list_own_comments, only_pull_request, open_issue, start_world_with_rules,
+    end_of, list_own_comments, only_pull_request, open_issue, start_default_world, start_world_with_rules,
     start_world_with_settings,
 };
 
@@ -53,7 +52,7 @@ async fn locked_ticket_is_worked_on_quietly() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answer_on_locked_pull_request_is_recorded() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     world

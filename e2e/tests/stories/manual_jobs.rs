@@ -2,13 +2,13 @@
 
 use api::types::{JobBody, JobStarted};
 use domain::{Job, StopReason};
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{
     comment_with, complete_check, complete_ticket, end_of, list_commit_subjects, only_pull_request,
-    open_issue,
+    open_issue, start_default_world,
 };
 
 const REPAIR: &str = "Checks failed on the pull request";
@@ -37,7 +37,7 @@ async fn dispatch_manual_job(world: &TestWorld, ticket: String, job: Job, contex
 
 #[tokio::test(flavor = "multi_thread")]
 async fn abandoned_repair_resumes_with_instructions() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     world.model.set_script_of(
         REPAIR,
@@ -96,7 +96,7 @@ async fn abandoned_repair_resumes_with_instructions() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unassigned_issue_is_worked_on_manually() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let (number, ticket) = open_issue(&world, "sam");
     world.model.set_script_of(
         "Answer this question",

@@ -1,17 +1,19 @@
 //! Pull requests that stay mergeable: a base that moves on, and a merge queue that throws one out.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use testkit::{
     fixture::{self, REPOSITORY},
     github::{BranchRuleset, RulesetCondition, RunConclusion},
 };
 
-use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request};
+use crate::{
+    comment_with, complete_ticket, end_of, list_commit_subjects, only_pull_request, start_default_world,
+};
 
 /// Starts a world with a pull request that is ready for review.
 async fn start_with_ready_pull() -> (TestWorld, String) {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     assert!(world.run_ci().await.unwrap());
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);

@@ -1,10 +1,10 @@
 //! Jira tickets that move to another project while a run works on them.
 
 use domain::{StopReason, TicketKey};
-use e2e::{Options, TestWorld};
 
 use crate::{
-    comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request, start_world_with_rules,
+    comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request, start_default_world,
+    start_world_with_rules,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -35,7 +35,7 @@ async fn moved_ticket_keeps_run_and_comment() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn moved_ticket_gets_no_second_pull_request() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     only_pull_request(&world);
     // The rules follow the project, as a team does that moves its tickets.

@@ -1,11 +1,12 @@
 //! Questions in comments, answered from the code at the place of the question.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, github::ReactedObject};
 
-use crate::{comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request};
+use crate::{
+    comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request, start_default_world,
+};
 
 const QUESTION: &str = "Answer this question";
 
@@ -26,7 +27,7 @@ fn build_answer_script() -> Vec<ScriptStep> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_question_is_answered_with_citations() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.set_script_of(QUESTION, "", build_answer_script());
     let key = world.file_ticket();
     world
@@ -46,7 +47,7 @@ async fn ticket_question_is_answered_with_citations() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_question_is_answered_there() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     world.model.set_script_of(QUESTION, "", build_answer_script());
     let number = only_pull_request(&world).number;
@@ -84,7 +85,7 @@ fn takes_it_as_work(expected: &str) -> Vec<ScriptStep> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ticket_comment_starts_requested_work() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world
         .model
         .set_script_of(QUESTION, "", takes_it_as_work("please mend the total"));
@@ -108,7 +109,7 @@ async fn ticket_comment_starts_requested_work() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn pull_request_comment_gets_requested_change() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     let asked = "@journeyman add a note on rounding, please";
@@ -137,7 +138,7 @@ async fn pull_request_comment_gets_requested_change() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unauthorized_question_is_refused_once() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     world

@@ -5,7 +5,7 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, only_pull_request, start_world_with_settings};
+use crate::{comment_with, end_of, only_pull_request, start_default_world, start_world_with_settings};
 
 /// Lets a ticket's run fail at the model, and retries it by a comment of a user who may.
 pub(crate) async fn retry_failed_ticket(world: &TestWorld) {
@@ -110,7 +110,7 @@ async fn lost_webhook_is_found_in_github_log() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn purge_forgets_ticket_after_stop_all() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     assert!(world.client.installation().stop_all(true).await.unwrap().on);
     let key = world.ask().unwrap();
     assert!(world.client.installation().is_stopped().await.unwrap().on);

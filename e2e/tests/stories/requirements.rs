@@ -1,13 +1,13 @@
 //! Requirements of a repository that are read before the work: patterns, names and permissions.
 
 use domain::{OutboundRefusal, StopReason};
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use testkit::{
     fixture::REPOSITORY,
     github::{BranchRuleset, RulesetPattern, WRITER_APP_ID},
 };
 
-use crate::{comment_with, complete_ticket, end_of, list_commit_subjects};
+use crate::{comment_with, complete_ticket, end_of, list_commit_subjects, start_default_world};
 
 /// Requires a pattern on every branch.
 fn require_pattern(world: &TestWorld, pattern: RulesetPattern) {
@@ -21,7 +21,7 @@ fn require_pattern(world: &TestWorld, pattern: RulesetPattern) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn commit_follows_pattern_of_server() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let pattern = RulesetPattern::new("commit_message_pattern", "regex", "^[A-Z]+-[0-9]+: ");
     require_pattern(&world, pattern);
     let key = complete_ticket(&world).await;
@@ -36,7 +36,7 @@ async fn commit_follows_pattern_of_server() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn unmet_branch_name_ends_before_model() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     require_pattern(
         &world,
         RulesetPattern::new("branch_name_pattern", "starts_with", "team/"),
@@ -62,7 +62,7 @@ async fn unmet_branch_name_ends_before_model() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn missing_permission_ends_before_model() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let lacking = [("contents", "write"), ("issues", "write"), ("metadata", "read")];
     world.github.set_app_permissions(WRITER_APP_ID, &lacking);
     let key = world.ask().unwrap();

@@ -9,7 +9,7 @@ use testkit::{ScriptStep, fixture, github::RunConclusion};
 
 use crate::{
     await_model_request, comment_with, complete_check, complete_ticket, end_of, list_commit_subjects,
-    list_ticket_comments, only_pull_request,
+    list_ticket_comments, only_pull_request, start_default_world,
 };
 
 /// Start of the first message about a review.
@@ -17,7 +17,7 @@ const REVIEW: &str = "A review of the pull request";
 
 /// Creates a pull request that is ready for review.
 async fn create_ready_request() -> (TestWorld, String) {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     pass_test_check(&world);
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);

@@ -8,11 +8,11 @@ use std::process::Command;
 
 use domain::check::EvidenceLevel;
 use domain::{ChangeProof, Fact, ShownBy, StopReason};
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::end_of;
+use crate::{end_of, start_default_world};
 
 /// Repository with one failing test, and its repair.
 struct RunnerRepository {
@@ -72,7 +72,7 @@ async fn play_repair(repository: RunnerRepository) {
         println!("not run: {} is not installed", repository.probe[0]);
         return;
     }
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     // The fixture's own product is correct here, so that its tests do not affect the result.
     let instructions = format!("# For agents\n\nRun the tests:\n\n```sh\n{command}\n```\n");
     let mut files = vec![("AGENTS.md", instructions.as_str()), ("tests/test_cart.py", "")];

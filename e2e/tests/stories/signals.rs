@@ -1,11 +1,13 @@
 //! Reactions: users see at their comment that it was received, and that its work is done.
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture::REPOSITORY, github::ReactedObject};
 
-use crate::{comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request};
+use crate::{
+    comment_with, complete_ticket, end_of, list_ticket_comments, only_pull_request, start_default_world,
+};
 
 /// Waits until a target has exactly these reactions.
 pub(crate) async fn await_reactions(world: &TestWorld, to: ReactedObject, wanted: &[&str]) {
@@ -16,7 +18,7 @@ pub(crate) async fn await_reactions(world: &TestWorld, to: ReactedObject, wanted
 
 #[tokio::test(flavor = "multi_thread")]
 async fn review_gets_eyes_then_rocket() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
@@ -39,7 +41,7 @@ async fn review_gets_eyes_then_rocket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn command_gets_eyes_and_requested_cost() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
@@ -69,7 +71,7 @@ async fn command_gets_eyes_and_requested_cost() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn orders_are_read_as_written() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     world
         .jira

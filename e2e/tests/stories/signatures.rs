@@ -1,12 +1,12 @@
 //! Repositories that require signed commits: from the ticket to a pull request that people can merge.
 
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use testkit::{
     fixture,
     github::{BranchRuleset, RulesetCondition, SIGNING_KEY, SIGNING_PUBLIC_KEY},
 };
 
-use crate::{complete_ticket, only_pull_request, start_world_with_settings};
+use crate::{complete_ticket, only_pull_request, start_default_world, start_world_with_settings};
 
 /// Requires signatures on the target branch and on ours.
 fn require_signatures(world: &TestWorld) {
@@ -43,7 +43,7 @@ async fn play_signed_ticket(world: &TestWorld) {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn app_delivers_signed_pull_request() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     require_signatures(&world);
     play_signed_ticket(&world).await;
     world.stop().await.unwrap();

@@ -4,11 +4,11 @@ use domain::TicketKey;
 use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::comment_with;
+use crate::{comment_with, start_default_world};
 
 /// Creates a ticket, prepares it, requests work, and expects a comment with `reason` and no run.
 async fn expect_skip(prepare: impl FnOnce(&TestWorld, &str), reason: &str) {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.file_ticket();
     prepare(&world, &key);
     world.ask_for_work(&key).unwrap();
@@ -36,7 +36,7 @@ async fn phrase_in_comment_skips_ticket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn phrase_in_text_skips_ticket() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.jira.create_issue(
         fixture::PROJECT,
         "Leave me",
@@ -82,7 +82,7 @@ async fn users_pull_request_skips_ticket() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn users_merge_completes_skipped_ticket() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.file_ticket();
     let (shop, files) = (fixture::REPOSITORY, [("NOTES.md", "a try\n")]);
     world.github.commit(shop, "ada-tries", "Try", &files).unwrap();

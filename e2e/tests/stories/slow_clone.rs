@@ -5,11 +5,10 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use domain::StopReason;
-use e2e::{Options, TestWorld};
 use testkit::github::SlowLink;
 use testkit::{fixture, poll_until};
 
-use crate::{end_of, list_ticket_comments, start_world_with_settings};
+use crate::{end_of, list_ticket_comments, start_default_world, start_world_with_settings};
 
 /// Size of a repository, and the speed of its link.
 struct SlowClone {
@@ -58,7 +57,7 @@ fn generate_noise(seed: u64) -> String {
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_slow_clone_resumes_to_end() {
     let clone = SlowClone::from_environment();
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let files: Vec<_> = (0..clone.files)
         .map(|number| {
             (

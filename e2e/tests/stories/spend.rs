@@ -1,14 +1,13 @@
 //! Reported spending, which equals the sum of the journals.
 
 use api::types::SpendQuery;
-use e2e::{Options, TestWorld};
 use testkit::fixture;
 
-use crate::complete_ticket;
+use crate::{complete_ticket, start_default_world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reported_spending_equals_sum_of_journals() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let mut tickets = Vec::new();
     for _ in 0..2 {
         let key = complete_ticket(&world).await;

@@ -10,7 +10,8 @@ use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
 use crate::{
-    comment_with, end_of, only_pull_request, start_world_with_rules, transcripts::compare_normalized_snapshot,
+    comment_with, end_of, only_pull_request, start_default_world, start_world_with_rules,
+    transcripts::compare_normalized_snapshot,
 };
 
 async fn at_the_gate() -> (TestWorld, String, RunId) {
@@ -250,7 +251,7 @@ async fn a_stop_ends_a_command_that_runs() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_live_journal_ends_with_the_run() {
     use futures::StreamExt;
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let live: Vec<_> = world

@@ -3,11 +3,12 @@
 
 use std::{os::unix::fs::PermissionsExt, time::Duration};
 
-use e2e::{Options, TestWorld};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
 };
+
+use crate::start_default_world;
 
 /// Time limit that only a failing story reaches.
 const NEVER: Duration = Duration::from_secs(20);
@@ -32,7 +33,7 @@ async fn exchange_text(address: &str, words: &str, until: &str) -> String {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn stranger_without_key_gets_nothing_from_servers() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let address = |name: &str, scheme: &str| world.setting(name).unwrap().replace(scheme, "");
     let nats = address("NATS__URL", "nats://");
     for hello in [

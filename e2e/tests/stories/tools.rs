@@ -1,15 +1,14 @@
 //! Tools of the model at a real executor.
 
 use domain::{CallId, Fact, StopReason, ToolStatus};
-use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{complete_ticket, only_pull_request};
+use crate::{complete_ticket, only_pull_request, start_default_world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn reads_of_one_reply_keep_journal_order() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let mut script = fixture::build_shop_script();
     script[1] = ScriptStep::call("read_file", json!({"path": "README.md"}))
         .and_call("list_directory", json!({"path": "shop"}))
@@ -49,7 +48,7 @@ async fn reads_of_one_reply_keep_journal_order() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn file_keeps_its_encoding_through_edits() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let mut script = vec![
         ScriptStep::call(
             "run_command",

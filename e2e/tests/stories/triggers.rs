@@ -5,7 +5,9 @@ use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{JiraOptions, JiraTransition, ScriptStep, fixture};
 
-use crate::{build_polled_options, comment_with, complete_ticket, end_of, only_pull_request};
+use crate::{
+    build_polled_options, comment_with, complete_ticket, end_of, only_pull_request, start_default_world,
+};
 
 /// Returns a workflow whose tickets are created in the status that requests work.
 fn born_ready() -> JiraOptions {
@@ -95,7 +97,7 @@ async fn returned_ticket_is_reworked_with_new_comment() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn returned_ticket_continues_on_open_pull_request() {
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     let key = complete_ticket(&world).await;
     await_ticket_rest(&world, &key).await;
     world.model.set_script_of(
