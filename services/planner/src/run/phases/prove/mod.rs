@@ -205,9 +205,13 @@ fn judge_results(
         Some(HunkCoverage::Known(unnoticed)) => unnoticed,
         None => Vec::new(),
     };
-    ProofStep::Next(finish_proof(
-        state, commands, outside, skipped, unnoticed, findings,
-    ))
+    let weaknesses = ProofWeaknesses {
+        findings,
+        outside,
+        unnoticed,
+        skipped,
+    };
+    ProofStep::Next(finish_proof(state, commands, weaknesses))
 }
 
 /// Returns true if the work was to address a review and changed nothing.
@@ -363,14 +367,30 @@ fn question_return(state: &PlannerRunState, doubts: Vec<ChangeDoubt>) -> Option<
     (is_doubted && count_returns(state, &questioned) == 0).then_some(questioned)
 }
 
+/// Everything that limits how far the checks prove the change.
+struct ProofWeaknesses {
+    /// Changes that weaken the checks.
+    findings: Vec<ChangeFinding>,
+    /// Changed files outside of the scope.
+    outside: Vec<OutOfScopeFile>,
+    /// Parts of the change whose removal no test detects.
+    unnoticed: Vec<ChangeHunk>,
+    /// Commands of the rules that exceed the limits.
+    skipped: Vec<String>,
+}
+
+/// Returns the step with the proof, or the return to the model with a last question about it.
 fn finish_proof(
     state: &PlannerRunState,
     commands: &[CheckCommand<'_>],
-    outside: Vec<OutOfScopeFile>,
-    skipped: Vec<String>,
-    unnoticed: Vec<ChangeHunk>,
-    findings: Vec<ChangeFinding>,
+    weaknesses: ProofWeaknesses,
 ) -> RunStep {
+    let ProofWeaknesses {
+        findings,
+        outside,
+        unnoticed,
+        skipped,
+    } = weaknesses;
     let change = state.verification().checks().report();
     let row = |command: &CheckCommand<'_>| {
         let parts = change.map_or_else(Vec::new, |change| {
