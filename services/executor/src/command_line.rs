@@ -329,7 +329,7 @@ async fn run_exec(task: ExecArguments) -> anyhow::Result<ExitCode> {
         ..default
     };
     let call = open_tool_context(task.machine, &task.dir, limits).await?;
-    let mut spec = tools::command_spec(&call, String::new(), Duration::from_secs(task.timeout_s));
+    let mut spec = tools::build_command_spec(&call, String::new(), Duration::from_secs(task.timeout_s));
     spec.command = task.command;
     // A full channel drops chunks of output, and the terminal should show all of them.
     let (sink, mut chunks) = mpsc::channel::<Vec<u8>>(4096);

@@ -137,7 +137,7 @@ impl FolderCheckRunner {
         limit: Duration,
         cancel: &CancellationToken,
     ) -> anyhow::Result<CommandEnd> {
-        let mut place = tools::command_place(workspace);
+        let mut place = tools::build_command_context(workspace);
         place.environment.extend(report::runner_environment());
         let spec = CommandSpec {
             command: shell_command(command.to_owned()),
@@ -145,7 +145,7 @@ impl FolderCheckRunner {
             limit,
             output_bytes: OUTPUT_BYTES,
             whole_bytes: 0,
-            way_out: None,
+            egress: None,
         };
         let end = self
             .sandbox

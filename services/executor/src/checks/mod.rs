@@ -346,7 +346,7 @@ async fn run_in(
     cancel: &CancellationToken,
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> std::io::Result<FinishedCommand> {
-    let mut place = tools::command_place(&call.used.open.workspace);
+    let mut place = tools::build_command_context(&call.used.open.workspace);
     place.environment.extend(report::runner_environment());
     if let Some(shown) = scratch.shown_folder() {
         place.exposed = vec![shown];
@@ -357,7 +357,7 @@ async fn run_in(
         limit: call.asked.limit,
         output_bytes: OUTPUT_BYTES,
         whole_bytes: 0,
-        way_out: None,
+        egress: None,
     };
     let (started, spare) = (Instant::now(), IdleLauncher::default());
     let ran = call

@@ -67,7 +67,7 @@ pub(crate) fn run_commands(
         // mounting and entering.
         set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
         namespaces::set_up_namespaces(policy, policy.uid)?;
-        open_door(policy, control)?;
+        open_egress_listener(policy, control)?;
     } else if uid == 0 {
         drop_capabilities().map_err(|error| format!("capabilities: {error}"))?;
     }
@@ -209,13 +209,16 @@ fn write_start_error(received: &ReceivedCommand, problem: &str) {
 
 /// Listens on the loopback interface of the network namespace. The executor receives the socket over
 /// `control` and accepts connections outside of the namespace.
-fn open_door(policy: &LauncherPolicy, control: &UnixStream) -> Result<(), String> {
+fn open_egress_listener(policy: &LauncherPolicy, control: &UnixStream) -> Result<(), String> {
     // A socket stays in the network namespace in which it was created, also after it is sent to another
     // process.
-    let Some(port) = policy.door else { return Ok(()) };
-    let listener =
-        TcpListener::bind((Ipv4Addr::LOCALHOST, port)).map_err(|error| format!("door: {error}"))?;
-    wire::send_frame(control, &(), Some(listener.as_fd())).map_err(|error| format!("door: {error}"))
+    let Some(port) = policy.egress_port else {
+        return Ok(());
+    };
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port))
+        .map_err(|error| format!("egress listener: {error}"))?;
+    wire::send_frame(control, &(), Some(listener.as_fd()))
+        .map_err(|error| format!("egress listener: {error}"))
 }
 
 fn reap_until(child: u32) -> u8 {

@@ -106,7 +106,7 @@ impl ServerCommand {
     }
 
     fn build_spec(&self, workspace: &Workspace, most: Duration) -> DialogSpec {
-        let mut place = tools::command_place(workspace);
+        let mut place = tools::build_command_context(workspace);
         if !self.directory.as_os_str().is_empty() {
             place.directory.push(&self.directory);
         }
@@ -150,7 +150,7 @@ pub(crate) async fn call_server_tool(
     input: &str,
 ) -> ToolOutcome {
     let Ok(Value::Object(arguments)) = serde_json::from_str(input) else {
-        return ToolOutcome::failed("The arguments are not an object of JSON.");
+        return ToolOutcome::failed("The arguments are not a JSON object.");
     };
     let spec = call.command.build_spec(context.workspace, MOST_LIMIT);
     let was_sent = AtomicBool::new(false);
@@ -158,7 +158,7 @@ pub(crate) async fn call_server_tool(
     match run_dialog(context, spec, &was_sent, talk).await {
         Ok(text) => ToolOutcome::done(text),
         Err(DialogFailure { text, ending }) => match ending {
-            ToolEnding::Cut => ToolOutcome::cut(text),
+            ToolEnding::Interrupted => ToolOutcome::interrupted(text),
             ToolEnding::Done | ToolEnding::Failed => ToolOutcome::failed(text),
         },
     }
@@ -192,7 +192,7 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
     let ended = failpoint::around("executor.server.run", ran).await;
     // The effect of a call that was sent is unknown.
     let unanswered = if was_sent.load(Ordering::Relaxed) {
-        ToolEnding::Cut
+        ToolEnding::Interrupted
     } else {
         ToolEnding::Failed
     };
@@ -228,7 +228,7 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
             let text = format!("the server did not answer within {} ms", limit.as_millis());
             (text, unanswered)
         }
-        DialogOutcome::Cancelled => ("the call was interrupted".to_owned(), ToolEnding::Cut),
+        DialogOutcome::Cancelled => ("the call was interrupted".to_owned(), ToolEnding::Interrupted),
     };
     Err(DialogFailure { text, ending })
 }

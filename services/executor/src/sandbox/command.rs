@@ -33,7 +33,7 @@ const KILL_TIME: Duration = Duration::from_secs(2);
 /// Limit of a launcher's messages that are read, in bytes.
 const MAX_WORDS: usize = 4096;
 /// Time limit for a launcher to open the egress port in its network namespace.
-const DOOR_TIME: Duration = Duration::from_secs(10);
+const EGRESS_LISTENER_TIME: Duration = Duration::from_secs(10);
 /// Exit code of a command whose launcher ended without an answer.
 const NO_ANSWER: i32 = 126;
 // Only a new launcher hides a secret folder that appears later, so an idle one is not used after this time.
@@ -56,15 +56,15 @@ pub(crate) struct CommandSpec {
     /// truncated.
     pub(crate) whole_bytes: usize,
     /// Egress of the command, and its listener unless the launcher has it; `None` for no egress.
-    pub(crate) way_out: Option<(Arc<EgressRelay>, Option<std::net::TcpListener>)>,
+    pub(crate) egress: Option<(Arc<EgressRelay>, Option<std::net::TcpListener>)>,
 }
 
 impl CommandSpec {
     /// Gives the command egress at a port, and sets the variables that name the port.
-    pub(crate) fn let_out(&mut self, way_out: &Arc<EgressRelay>, door: RelayListener) {
-        self.place.environment.extend(door.environment());
-        self.place.door = Some(door.port);
-        self.way_out = Some((Arc::clone(way_out), door.listener));
+    pub(crate) fn add_egress(&mut self, relay: &Arc<EgressRelay>, listener: RelayListener) {
+        self.place.environment.extend(listener.environment());
+        self.place.egress_port = Some(listener.port);
+        self.egress = Some((Arc::clone(relay), listener.listener));
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct CommandContext {
     /// Files and folders that the command sees at another path.
     pub(crate) covers: Vec<PathCover>,
     /// Egress port on the loopback interface of the command; `None` for no egress.
-    pub(crate) door: Option<u16>,
+    pub(crate) egress_port: Option<u16>,
     /// Complete environment of the command.
     pub(crate) environment: Vec<(String, String)>,
     /// Disk space outside of the writable folders that counts towards their limit, in MiB.
@@ -109,8 +109,8 @@ pub(super) struct ConfinedLauncher {
     control: UnixStream,
     /// Messages of the launcher about itself.
     words: PipeReader,
-    /// Listener inside the network namespace of the launcher.
-    door: Option<std::net::TcpListener>,
+    /// Egress listener inside the network namespace of the launcher.
+    egress_listener: Option<std::net::TcpListener>,
     since: Instant,
 }
 
@@ -249,12 +249,10 @@ impl CommandSandbox {
             Some(launched) => launched,
             None => self.launch(spec.place).await?,
         };
-        let way_out = spec
-            .way_out
-            .and_then(|(way_out, here)| Some((way_out, here.or(launched.door.take())?)));
-        let _open = way_out
-            .map(|(way_out, listener)| way_out.open(listener))
-            .transpose()?;
+        let egress = spec
+            .egress
+            .and_then(|(relay, here)| Some((relay, here.or(launched.egress_listener.take())?)));
+        let _open = egress.map(|(relay, listener)| relay.open(listener)).transpose()?;
         let (reader, writer) = io::pipe()?;
         // The error is ignored: a launcher that could not confine itself has ended, and its messages contain
         // the reason.
@@ -279,7 +277,7 @@ impl CommandSandbox {
                     answer.map_or((NO_ANSWER, false), |(code, waits)| (code.into(), waits));
                 // A launcher with an egress port is not reused, because its environment permits network
                 // access.
-                if waits_for_next && launched.place.door.is_none() {
+                if waits_for_next && launched.place.egress_port.is_none() {
                     spare.put(launched);
                 } else {
                     forward_output(&last_words(&launched.words), &mut output, sink);
@@ -306,14 +304,14 @@ impl CommandSandbox {
                 readable: Vec::new(),
                 exposed: Vec::new(),
                 covers: Vec::new(),
-                door: None,
+                egress_port: None,
                 environment: Vec::new(),
                 beside_mib: 0,
             },
             limit: REACH_TIME,
             output_bytes: END_BYTES,
             whole_bytes: 0,
-            way_out: None,
+            egress: None,
         };
         let (never, alone) = (CancellationToken::new(), IdleLauncher::default());
         let end = self.run(spec, &never, None, &alone).await?;
@@ -363,12 +361,12 @@ impl CommandSandbox {
             beside_mib: place.beside_mib,
             confinement: self.probe.offers,
             cgroup: self.probe.cgroup.clone(),
-            door: place.door,
+            egress_port: place.egress_port,
             uid: 0,
         };
         wire::send_frame(&control, &policy, None)?;
-        let (control, door) = match place.door {
-            Some(_) if self.probe.offers.namespaces => receive_door(control).await?,
+        let (control, egress_listener) = match place.egress_port {
+            Some(_) if self.probe.offers.namespaces => receive_egress_listener(control).await?,
             _ => (control, None),
         };
         // Only now, because the frames above are sent and received by blocking calls.
@@ -378,7 +376,7 @@ impl CommandSandbox {
             child,
             control: UnixStream::from_std(control)?,
             words: reader,
-            door,
+            egress_listener,
             since: Instant::now(),
         })
     }
@@ -403,11 +401,11 @@ fn spawn_launcher(
 
 /// Receives the listener that the launcher opened in its namespace; `None` when the launcher ended. Its
 /// messages contain the reason.
-async fn receive_door(
+async fn receive_egress_listener(
     control: std::os::unix::net::UnixStream,
 ) -> io::Result<(std::os::unix::net::UnixStream, Option<std::net::TcpListener>)> {
     let received = tokio::task::spawn_blocking(move || {
-        control.set_read_timeout(Some(DOOR_TIME))?;
+        control.set_read_timeout(Some(EGRESS_LISTENER_TIME))?;
         let received = wire::receive_frame::<()>(&control).ok().flatten();
         Ok((
             control,

@@ -78,13 +78,13 @@ impl RelayListener {
         // (curl(1)).
         let lower = proxies.map(str::to_lowercase);
         // The proxy would connect to its own loopback, not to that of the commands.
-        let not =
+        let excluded =
             ["NO_PROXY", "no_proxy"].map(|name| (name.to_owned(), "localhost,127.0.0.1,::1".to_owned()));
         let mirrors = ("JOURNEYMAN_MIRRORS".to_owned(), format!("{url}/mirror"));
         let proxies = proxies.map(str::to_owned).into_iter().chain(lower);
         proxies
             .map(move |name| (name, url.clone()))
-            .chain(not)
+            .chain(excluded)
             .chain([mirrors])
     }
 }
@@ -120,7 +120,7 @@ impl EgressRelay {
     ) -> io::Result<AbortOnDropHandle<()>> {
         listener.set_nonblocking(true)?;
         let listener = TcpListener::from_std(listener)?;
-        let way_out = Arc::clone(self);
+        let relay = Arc::clone(self);
         let accepting = async move {
             let mut connections = JoinSet::new();
             loop {
@@ -128,13 +128,13 @@ impl EgressRelay {
                     // At the limit, further connections wait in the kernel's backlog.
                     accepted = listener.accept(), if connections.len() < MAX_CONNECTIONS => match accepted {
                         Ok((connection, _)) => {
-                            let way_out = Arc::clone(&way_out);
-                            let passing = async move { way_out.pass_on(connection).await };
+                            let relay = Arc::clone(&relay);
+                            let passing = async move { relay.pass_on(connection).await };
                             connections.spawn(passing.in_current_span());
                         }
                         Err(error) => return tracing::warn!(
                             error = %format_error_chain(&error),
-                            "setup commands get out no more"
+                            "setup commands have no egress any more: the listener failed"
                         ),
                     },
                     Some(_) = connections.join_next() => {}
@@ -244,15 +244,16 @@ mod tests {
 
     #[test]
     fn proxy_variables_have_both_spellings() {
-        let told: Vec<_> = RelayListener::inside().environment().collect();
+        let variables: Vec<_> = RelayListener::inside().environment().collect();
         for name in ["HTTP_PROXY", "https_proxy", "all_proxy"] {
             assert!(
-                told.contains(&(name.to_owned(), "http://127.0.0.1:3128".to_owned())),
+                variables.contains(&(name.to_owned(), "http://127.0.0.1:3128".to_owned())),
                 "{name}"
             );
         }
         assert!(
-            told.iter()
+            variables
+                .iter()
                 .any(|(name, url)| name == "JOURNEYMAN_MIRRORS" && url.ends_with(":3128/mirror"))
         );
     }

@@ -278,7 +278,7 @@ impl CommandSandbox {
     }
 
     /// Opens an egress port for commands.
-    pub(crate) fn door(&self) -> io::Result<RelayListener> {
+    pub(crate) fn open_egress_port(&self) -> io::Result<RelayListener> {
         if self.probe.offers.namespaces {
             Ok(RelayListener::inside())
         } else {

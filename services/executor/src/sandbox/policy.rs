@@ -77,8 +77,8 @@ pub(crate) struct LauncherPolicy {
     pub(crate) cgroup: Option<CgroupSupport>,
     /// Port on the loopback interface of the namespace at which the launcher listens; it sends the listener
     /// to the executor. `None` for no port. Only with namespaces.
-    #[serde(default)]
-    pub(crate) door: Option<u16>,
+    #[serde(default, rename = "door")]
+    pub(crate) egress_port: Option<u16>,
     /// User of the executor. The launcher sets it, because the user cannot be determined inside of
     /// namespaces.
     #[serde(default)]

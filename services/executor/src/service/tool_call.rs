@@ -163,7 +163,7 @@ async fn execute_tool(run: &ToolRun, cancel: CancellationToken, sink: mpsc::Send
     let Some(_turn) = cancel.run_until_cancelled(take_turn(open, tool.read_only)).await else {
         return build_tool_result(
             run,
-            ToolOutcome::cut("The call was cut before it started."),
+            ToolOutcome::interrupted("The call was cut before it started."),
             false,
         );
     };
@@ -209,7 +209,7 @@ async fn execute_server_call(
         sink: Some(&sink),
     };
     let outcome = Box::pin(call_server_tool(&context, call, &run.request.input_json)).await;
-    let git_note = mend_git(&open.workspace).await;
+    let git_note = clear_git_obstacles(&open.workspace).await;
     let (changed, note) = scan_changes(run, ScanScope::Worktree).await;
     let notes: Vec<&str> = [git_note, note.as_str()]
         .into_iter()
@@ -242,7 +242,7 @@ pub(crate) async fn run_server_listing(
         sink: None,
     };
     let listed = Box::pin(list_server_tools(&context, &command)).await;
-    mend_git(&used.open.workspace).await;
+    clear_git_obstacles(&used.open.workspace).await;
     match listed {
         Ok(listing) => Ok(ListServerToolsResponse {
             tools_json: listing.tools,
@@ -258,10 +258,10 @@ pub(crate) async fn run_server_listing(
 }
 
 /// Removes obstacles to git that a server may have left. Returns a note if it moved the head.
-async fn mend_git(workspace: &Arc<Workspace>) -> &'static str {
+async fn clear_git_obstacles(workspace: &Arc<Workspace>) -> &'static str {
     let workspace = Arc::clone(workspace);
-    let mended = tokio::task::spawn_blocking(move || workspace.mend_git()).await;
-    if mended.unwrap_or(false) {
+    let head_moved = tokio::task::spawn_blocking(move || workspace.clear_git_obstacles()).await;
+    if head_moved.unwrap_or(false) {
         tools::HEAD_HINT
     } else {
         ""
@@ -305,7 +305,7 @@ fn build_tool_result(run: &ToolRun, outcome: ToolOutcome, changed: bool) -> Tool
     let status = match outcome.ending {
         ToolEnding::Done => ToolStatus::Ok,
         ToolEnding::Failed => ToolStatus::Error,
-        ToolEnding::Cut => ToolStatus::Interrupted,
+        ToolEnding::Interrupted => ToolStatus::Interrupted,
     };
     let (branch, head) = run.used.open.workspace.history.branch();
     ToolResult {

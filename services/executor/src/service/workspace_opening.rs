@@ -73,7 +73,7 @@ pub(crate) async fn open_workspace(
         gone.cancelled().await;
     }
     let client = registry.trust.client.as_ref();
-    let way_out =
+    let egress =
         EgressRelay::new(&spec.egress_url, &spec.egress_grant, client).map_err(Status::invalid_argument)?;
     let slot = registry.capacity.take_slot()?;
     // Space is made before the mirror is fetched, which may need it.
@@ -102,7 +102,7 @@ pub(crate) async fn open_workspace(
         run_blocking(move || find_foundation(&mirror, &base, &branch)).await?
     };
     // Without egress the foundation only matters if a stored result may exist for it.
-    let foundation = foundation.filter(|foundation| way_out.is_some() || *foundation == base);
+    let foundation = foundation.filter(|foundation| egress.is_some() || *foundation == base);
     let next = WorkspaceStart {
         run: grant.run.clone(),
         repository: wanted.repository.clone(),
@@ -132,7 +132,7 @@ pub(crate) async fn open_workspace(
     let preparation = SetupPlan {
         commands: spec.setup,
         programs: spec.programs,
-        way_out: way_out.map(Arc::new),
+        egress: egress.map(Arc::new),
         foundation,
     };
     let setup = Box::pin(setup::run_setup(registry, &workspace, preparation)).await?;

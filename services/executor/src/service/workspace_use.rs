@@ -98,7 +98,7 @@ impl OpenedWorkspace {
         let Ok(_turn) = self.turn.try_write() else {
             return;
         };
-        let place = tools::command_place(&self.workspace);
+        let place = tools::build_command_context(&self.workspace);
         sandbox.prepare(place, &self.workspace.spare).await;
     }
 

@@ -25,7 +25,7 @@ pub(crate) struct SetupPlan {
     pub(crate) commands: Vec<String>,
     pub(crate) programs: Vec<String>,
     /// Egress of the commands; `None` for no network.
-    pub(crate) way_out: Option<Arc<EgressRelay>>,
+    pub(crate) egress: Option<Arc<EgressRelay>>,
     /// Commit of the base branch's history on which the base builds, and whose files the workspace has.
     ///
     /// Only there do commands have egress, and only its results are stored and reused. `None` if no such
@@ -43,7 +43,7 @@ pub(crate) async fn run_setup(
     let SetupPlan {
         commands,
         programs,
-        way_out,
+        egress,
         foundation,
     } = preparation;
     if commands.is_empty() && programs.is_empty() {
@@ -60,12 +60,12 @@ pub(crate) async fn run_setup(
     };
     // Setup at the base itself is complete after the first round.
     let is_at_base = foundation.as_ref() == Some(&workspace.git.base);
-    let has_way_out = way_out.is_some();
+    let has_egress = egress.is_some();
     let mut round = SetupRound::default();
     if foundation.is_some() {
-        round = run_at_foundation(registry, &call, &commands, way_out).await?;
+        round = run_at_foundation(registry, &call, &commands, egress).await?;
     }
-    let without_network = !is_at_base && has_way_out && !commands.is_empty();
+    let without_network = !is_at_base && has_egress && !commands.is_empty();
     if !is_at_base && !commands.is_empty() {
         if foundation.is_some() {
             let entering = Arc::clone(workspace);
@@ -147,7 +147,7 @@ async fn run_at_foundation(
     registry: &WorkspaceRegistry,
     call: &ToolContext,
     commands: &[String],
-    way_out: Option<Arc<EgressRelay>>,
+    egress: Option<Arc<EgressRelay>>,
 ) -> Result<SetupRound, Status> {
     let (first, store) = (Arc::clone(&call.workspace), Arc::clone(&registry.store));
     let wanted = commands.to_vec();
@@ -159,9 +159,9 @@ async fn run_at_foundation(
             failed: false,
         });
     }
-    let mut round = run_commands(registry, call, commands, way_out.as_ref()).await?;
-    if let Some(way_out) = way_out.filter(|_| round.failed) {
-        round.log.push_str(&describe_refusals(&way_out.refusals().await));
+    let mut round = run_commands(registry, call, commands, egress.as_ref()).await?;
+    if let Some(egress) = egress.filter(|_| round.failed) {
+        round.log.push_str(&describe_refusals(&egress.refusals().await));
     }
     let (settled, failed) = (Arc::clone(&call.workspace), round.failed);
     run_blocking(move || {
@@ -180,12 +180,12 @@ async fn run_commands(
     registry: &WorkspaceRegistry,
     call: &ToolContext,
     commands: &[String],
-    way_out: Option<&Arc<EgressRelay>>,
+    egress: Option<&Arc<EgressRelay>>,
 ) -> Result<SetupRound, Status> {
     let mut round = SetupRound::default();
     for command in commands {
         round.log.push_str(&format!("$ {command}\n"));
-        let end = run_one(registry, call, command.clone(), way_out).await?;
+        let end = run_one(registry, call, command.clone(), egress).await?;
         round.log.push_str(&end.output);
         round.failed = end.ending != CommandEnding::Exited(0);
         if round.failed {
@@ -233,12 +233,12 @@ async fn run_one(
     registry: &WorkspaceRegistry,
     call: &ToolContext,
     command: String,
-    way_out: Option<&Arc<EgressRelay>>,
+    egress: Option<&Arc<EgressRelay>>,
 ) -> Result<CommandEnd, Status> {
-    let mut spec = tools::command_spec(call, command, COMMAND_LIMIT);
-    if let Some(way_out) = way_out {
-        let no_door = |error| Status::unavailable(format!("setup commands cannot be let out: {error}"));
-        spec.let_out(way_out, registry.sandbox.door().map_err(no_door)?);
+    let mut spec = tools::build_command_spec(call, command, COMMAND_LIMIT);
+    if let Some(egress) = egress {
+        let failed = |error| Status::unavailable(format!("setup commands cannot get egress: {error}"));
+        spec.add_egress(egress, registry.sandbox.open_egress_port().map_err(failed)?);
     }
     let ran = registry
         .sandbox

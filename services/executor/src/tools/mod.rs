@@ -28,9 +28,7 @@ mod undo;
 mod write_file;
 
 pub use edit_size::{EditSize, measure_edits};
-pub(crate) use run_command::{
-    HEAD_HINT, tool_command_context as command_place, tool_command_spec as command_spec,
-};
+pub(crate) use run_command::{HEAD_HINT, build_command_context, build_command_spec};
 
 use std::{
     path::Path,
@@ -100,7 +98,7 @@ pub(crate) enum ToolEnding {
     /// The tool refused or failed; its text contains the next step.
     Failed,
     /// The call was interrupted.
-    Cut,
+    Interrupted,
 }
 
 /// Answer of a tool that works on files.
@@ -156,8 +154,8 @@ impl ToolOutcome {
     }
 
     /// Creates the outcome of an interrupted call.
-    pub(crate) fn cut(text: impl Into<String>) -> Self {
-        Self::new(ToolEnding::Cut, text)
+    pub(crate) fn interrupted(text: impl Into<String>) -> Self {
+        Self::new(ToolEnding::Interrupted, text)
     }
 
     /// Adds a sentence for the model.

@@ -63,11 +63,11 @@ pub(super) async fn run_command_tool(
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> ToolOutcome {
     let (script, seconds) = match parse_input(input).and_then(|input| validate_command(call, input)) {
-        Ok(asked) => asked,
+        Ok(validated) => validated,
         Err(text) => return ToolOutcome::failed(text),
     };
     let lacks_history = call.workspace.git.lacks_history_of(&script);
-    let spec = tool_command_spec(call, script, Duration::from_secs(seconds));
+    let spec = build_command_spec(call, script, Duration::from_secs(seconds));
     call.workspace.scanner.note_command();
     let ran = call
         .sandbox
@@ -89,8 +89,11 @@ pub(super) async fn run_command_tool(
 
 /// Validates the input. Returns the script and its time limit in seconds.
 fn validate_command(call: &ToolContext, input: Input) -> Result<(String, u64), String> {
-    if input.command.len() > MAX_SCRIPT || input.command.contains('\0') {
+    if input.command.len() > MAX_SCRIPT {
         return Err("The command is too long. Write it to a file and run that.".to_owned());
+    }
+    if input.command.contains('\0') {
+        return Err("The command contains a NUL character, which no shell accepts. Leave it out.".to_owned());
     }
     let seconds = input
         .timeout_s
@@ -124,7 +127,7 @@ async fn build_command_outcome(call: &ToolContext, end: CommandEnd, seconds: u64
             "The command was killed after {seconds} s; give timeout_s or run less. Its output so far:\n{output}"
         )),
         CommandEnding::Cancelled => {
-            ToolOutcome::cut(format!("The command was cut. Its output so far:\n{output}"))
+            ToolOutcome::interrupted(format!("The command was cut. Its output so far:\n{output}"))
         }
     };
     outcome.truncated |= truncated;
@@ -134,7 +137,7 @@ async fn build_command_outcome(call: &ToolContext, end: CommandEnd, seconds: u64
         outcome.add(GIT_HINT);
     }
     let workspace = Arc::clone(&call.workspace);
-    if tokio::task::spawn_blocking(move || workspace.mend_git())
+    if tokio::task::spawn_blocking(move || workspace.clear_git_obstacles())
         .await
         .unwrap_or(false)
     {
@@ -143,27 +146,27 @@ async fn build_command_outcome(call: &ToolContext, end: CommandEnd, seconds: u64
     outcome
 }
 
-/// Returns a command in the call's workspace.
-pub(crate) fn tool_command_spec(call: &ToolContext, script: String, limit: Duration) -> CommandSpec {
+/// Builds a command in the call's workspace.
+pub(crate) fn build_command_spec(call: &ToolContext, script: String, limit: Duration) -> CommandSpec {
     CommandSpec {
         command: shell_command(script),
-        place: tool_command_context(&call.workspace),
+        place: build_command_context(&call.workspace),
         limit,
         output_bytes: END_BYTES,
         whole_bytes: MOST_OF_ONE,
-        way_out: None,
+        egress: None,
     }
 }
 
-/// Returns the context of commands in a workspace.
-pub(crate) fn tool_command_context(workspace: &Workspace) -> CommandContext {
+/// Builds the context of commands in a workspace.
+pub(crate) fn build_command_context(workspace: &Workspace) -> CommandContext {
     CommandContext {
         directory: workspace.root().path().to_owned(),
         writable: workspace.disk.writable(),
         readable: workspace.git.readable(),
         exposed: workspace.disk.exposed(),
         covers: workspace.git.covers(),
-        door: None,
+        egress_port: None,
         environment: workspace.environment(),
         // Rounded, because an idle launcher serves only an unchanged context, and the git directory grows
         // with each change.

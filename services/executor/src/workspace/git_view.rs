@@ -35,7 +35,7 @@ const CONFIG: &str = "[user]\n\tname = Journeyman\n\temail = noreply@journeyman.
 const VIEW_CONFIG: &str =
     "[core]\n\trepositoryformatversion = 0\n\tbare = false\n\tfilemode = true\n\tlogallrefupdates = true\n";
 /// Hook that refuses branches, tags and commits during the command, so that the model reads the reason at
-/// once. A command can bypass it; then `mend` restores the branches after the command.
+/// once. A command can bypass it; then `clear_obstacles` restores the branches after the command.
 const HOOK: &str = r#"#!/bin/sh
 [ "$1" = prepared ] || exit 0
 while read -r old new ref; do
@@ -94,7 +94,7 @@ impl GitView {
 
     /// Removes obstacles that the last command may have left: lock files, another `HEAD`, other branches.
     /// Returns true when the command moved `HEAD` or a branch. Blocks.
-    pub(super) fn mend(&self, source: ViewSource<'_>) -> bool {
+    pub(super) fn clear_obstacles(&self, source: ViewSource<'_>) -> bool {
         let scratch = source.disk.scratch();
         for lock in LOCKS {
             // No command runs now, so no process holds the lock. The error is ignored, because usually no

@@ -336,8 +336,8 @@ impl Workspace {
 
     /// Removes obstacles to git that the last command may have left. Returns true when the command moved
     /// `HEAD` or a branch. Blocks.
-    pub(crate) fn mend_git(&self) -> bool {
-        self.view.mend(self.view_source())
+    pub(crate) fn clear_git_obstacles(&self) -> bool {
+        self.view.clear_obstacles(self.view_source())
     }
 
     /// Writes the index that git in commands reads.

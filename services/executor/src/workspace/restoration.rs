@@ -51,14 +51,16 @@ impl Workspace {
             return Err("There is nothing to undo.".to_owned());
         };
         let restored = self.restore_files(before.tree).map_err(|problem| {
-            format!("Not everything could be put back: {problem}. Look with diff and repair by hand.")
+            format!("Not everything could be put back: {problem}. Inspect the files with diff, and repair them by hand.")
         });
         // Without the mark, the next scan would record the undo as a step.
         self.history.mark_undone();
         let mut paths = restored?;
-        let uncommitted = self.take_back(before.branch, before.head).map_err(|problem| {
-            format!("The files are put back, but the commit could not be taken back: {problem}.")
-        })?;
+        let uncommitted = self
+            .return_to_head(before.branch, before.head)
+            .map_err(|problem| {
+                format!("The files are put back, but the commit could not be taken back: {problem}.")
+            })?;
         let count = paths.len();
         paths.truncate(MAX_NAMED);
         let mut text = uncommitted.map_or_else(String::new, |commit| {
@@ -75,7 +77,7 @@ impl Workspace {
 
     /// Moves a branch back to an earlier head. Returns the dropped commit. If another branch is checked out
     /// by now, nothing changes.
-    fn take_back(
+    fn return_to_head(
         &self,
         branch: Option<String>,
         head: Option<CommitId>,
