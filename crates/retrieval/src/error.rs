@@ -12,6 +12,6 @@ pub enum Error {
     #[error("the index cannot be used")]
     Index(#[from] tantivy::TantivyError),
     /// The caller interrupted the update.
-    #[error("indexing was cut")]
-    Cut,
+    #[error("indexing was interrupted")]
+    Interrupted,
 }

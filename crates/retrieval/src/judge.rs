@@ -45,7 +45,7 @@ impl ChunkJudge<'_> {
         for (at, scored) in fused.into_iter().enumerate() {
             let is_candidate = answer.candidates.len() < self.request.candidates;
             if !is_candidate && (at >= MAX_READ || caps.is_full()) {
-                answer.is_cut = caps.is_full();
+                answer.is_truncated = caps.is_full();
                 break;
             }
             let (Some(file), Some(text)) = (

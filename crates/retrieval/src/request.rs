@@ -98,5 +98,5 @@ pub struct SearchAnswer {
     /// Candidates, best first, as many as the request asks for.
     pub candidates: Vec<RankCandidate>,
     /// True when more chunks matched than the answer contains.
-    pub is_cut: bool,
+    pub is_truncated: bool,
 }

@@ -56,7 +56,7 @@ impl CodeIndex {
     /// `progress` is called before each new file and can interrupt the update. Committed files are kept then.
     ///
     /// # Errors
-    /// [`Error::Cut`] when `progress` interrupts, otherwise when the disk fails.
+    /// [`Error::Interrupted`] when `progress` interrupts, otherwise when the disk fails.
     pub fn update(
         &self,
         files: &[TreeFile],
@@ -78,7 +78,7 @@ impl CodeIndex {
                 if progress(UpdateProgress { done, all: new.len() }).is_break() {
                     // The writer drops the chunks since its last commit, and the catalog here is a copy,
                     // so both stay at that commit.
-                    return Err(Error::Cut);
+                    return Err(Error::Interrupted);
                 }
                 self.add(&writer, &mut catalog, file, source, &mut updated)?;
                 if (done + 1) % COMMIT_EVERY == 0 {

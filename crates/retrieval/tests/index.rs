@@ -366,7 +366,7 @@ fn interrupted_update_leaves_index_unchanged() {
     let cut = world
         .index
         .update(&tree, &AttributeRules::default(), &mut world.memory, &mut stop);
-    assert!(matches!(cut, Err(Error::Cut)));
+    assert!(matches!(cut, Err(Error::Interrupted)));
     assert_eq!(seen, [(0, 6), (1, 6), (2, 6), (3, 6)]);
     assert_eq!((world.index.files(), world.index.chunks()), (0, 0));
     let (_, updated) = world.update(&build_shop_files());
@@ -428,7 +428,7 @@ fn module_cap_follows_rules_or_packages() {
     let (tree, _) = world.update(&all);
     let answer = world.search(&tree, "Currency amounts are converted with a wrong rate");
     assert_eq!(answer.found.len(), 10);
-    assert!(answer.is_cut);
+    assert!(answer.is_truncated);
     for module in ["alpha", "beta", "gamma"] {
         let of_module = answer
             .found

@@ -32,7 +32,7 @@ pub(crate) fn inspect_change(workspace: &Workspace, ticket: &str) -> Result<Chan
         .map(|file| &file.path);
     let mut test_files: Vec<String> = present.filter(is_needed_by_tests).cloned().collect();
     // Compared before the lists are truncated below.
-    let truncated = change.is_cut
+    let truncated = change.is_truncated
         || findings.len() > MAX_FINDINGS
         || modules.len() > MAX_PATHS
         || test_files.len() > MAX_PATHS;

@@ -34,13 +34,13 @@ pub(crate) fn search_literally(
     workspace: &Workspace,
     query: &SearchQuery,
     is_wanted: &dyn Fn(&str) -> bool,
-    is_cut: &dyn Fn() -> bool,
+    is_cancelled: &dyn Fn() -> bool,
     max: usize,
 ) -> Vec<LiteralMatch> {
     let end = Instant::now() + LIMIT;
     // The model waits for the answer, so a partial result within the time limit is better than a complete
     // one.
-    let is_over = || is_cut() || Instant::now() >= end;
+    let is_over = || is_cancelled() || Instant::now() >= end;
     let listed = workspace.disk.paths(FileType::is_file).take(MAX_FILES);
     let paths: Vec<String> = listed
         .take_while(|_| !is_over())

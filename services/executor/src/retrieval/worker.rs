@@ -91,7 +91,7 @@ pub(super) fn build_index(
     let built = try_build(job, stop);
     match &built {
         Ok(_) => {}
-        Err(IndexBuildError::Index(Error::Cut)) => job.failed(STOPPED),
+        Err(IndexBuildError::Index(Error::Interrupted)) => job.failed(STOPPED),
         Err(error) => {
             tracing::warn!(mirror = %job.shelf.mirror.display(), error = %format_error_chain(error), "an index could not be built");
             job.failed(TROUBLE);

@@ -287,7 +287,7 @@ impl CommandSandbox {
         };
         Ok(CommandEnd {
             ending,
-            truncated: output.is_cut(),
+            truncated: output.is_truncated(),
             whole: output.take_whole(),
             output: output.into_text(),
         })

@@ -40,7 +40,7 @@ impl BoundedOutput {
 
     /// Returns the stored beginning if bytes were dropped, and otherwise nothing.
     pub(crate) fn take_whole(&mut self) -> Vec<u8> {
-        if self.is_cut() {
+        if self.is_truncated() {
             std::mem::take(&mut self.whole)
         } else {
             // `into_text` has the whole output then, and a second copy is needless.
@@ -61,7 +61,7 @@ impl BoundedOutput {
     }
 
     /// Returns true when bytes were dropped.
-    pub(crate) const fn is_cut(&self) -> bool {
+    pub(crate) const fn is_truncated(&self) -> bool {
         self.dropped > 0
     }
 

@@ -129,12 +129,12 @@ fn render_matches(call: &ToolContext, index: &CommitIndex, answer: &SearchAnswer
             changed.join(", ")
         ));
     }
-    if answer.is_cut {
+    if answer.is_truncated {
         text.push_str("[more fits; narrow it with scope, kind or more exact words]\n");
     }
     FileToolReply {
         text,
-        truncated: answer.is_cut,
+        truncated: answer.is_truncated,
     }
 }
 

@@ -90,7 +90,11 @@ fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
         ));
     }
     let form = describe_form(&file).map_or_else(String::new, |form| format!("; {form}"));
-    let ShownLines { body, last, is_cut } = render_lines(text, start, end);
+    let ShownLines {
+        body,
+        last,
+        is_truncated,
+    } = render_lines(text, start, end);
     let more = if last < end {
         format!("; read on with start_line = {}", last + 1)
     } else {
@@ -98,7 +102,7 @@ fn run_read_file(call: &ToolContext, input: Value) -> Result<FileToolReply, Stri
     };
     Ok(FileToolReply {
         text: format!("{name} (lines {start}-{last} of {total}{more}{form})\n{body}"),
-        truncated: last < end || is_cut,
+        truncated: last < end || is_truncated,
     })
 }
 
@@ -108,12 +112,12 @@ struct ShownLines {
     /// Number of the last line.
     last: usize,
     /// True if a line is shortened.
-    is_cut: bool,
+    is_truncated: bool,
 }
 
 /// Renders lines with their numbers.
 fn render_lines(text: &str, start: usize, end: usize) -> ShownLines {
-    let (mut body, mut last, mut is_cut) = (String::new(), start - 1, false);
+    let (mut body, mut last, mut is_truncated) = (String::new(), start - 1, false);
     let lines = text.lines().enumerate().skip(start - 1).take(end + 1 - start);
     for (at, line) in lines.take(MAX_LINES) {
         let head = truncate_bytes(line, MAX_LINE);
@@ -126,15 +130,19 @@ fn render_lines(text: &str, start: usize, end: usize) -> ShownLines {
                 " [{} more bytes of this line left out]",
                 line.len() - head.len()
             ));
-            is_cut = true;
+            is_truncated = true;
         }
         body.push('\n');
         last = at + 1;
     }
-    if is_cut {
+    if is_truncated {
         body.push_str("[long lines are cut; see a part with run_command: cut -c, jq, or grep -o]\n");
     }
-    ShownLines { body, last, is_cut }
+    ShownLines {
+        body,
+        last,
+        is_truncated,
+    }
 }
 
 #[cfg(test)]

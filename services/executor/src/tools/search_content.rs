@@ -75,7 +75,7 @@ struct SearchMatches {
     matches: usize,
     searched: usize,
     failed: Vec<String>,
-    is_cut: bool,
+    is_truncated: bool,
     /// True when all files were listed, and every one that is neither vendored nor generated was searched.
     has_own_files: bool,
     /// Vendored and generated files that the search did not reach.
@@ -134,13 +134,13 @@ fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply,
     }
     Ok(FileToolReply {
         text: note + &found.lines.join("\n"),
-        truncated: found.is_cut,
+        truncated: found.is_truncated,
     })
 }
 
 /// Renders the notes about matches and files that the limits leave out.
 fn render_left_out(found: &SearchMatches) -> Vec<String> {
-    if !found.is_cut {
+    if !found.is_truncated {
         return Vec::new();
     }
     let more = if found.has_own_files {
@@ -270,18 +270,18 @@ fn search_files(call: &ToolContext, scope: &SearchScope, regex: &RegexMatcher) -
         } else {
             search(&path, &mut found);
         }
-        found.is_cut = found.is_full() || call.cancel.is_cancelled();
-        if found.is_cut {
+        found.is_truncated = found.is_full() || call.cancel.is_cancelled();
+        if found.is_truncated {
             found.unreached = later;
             return found;
         }
     }
     found.has_own_files = true;
     let mut later = later.into_iter();
-    while !found.is_cut {
+    while !found.is_truncated {
         let Some(path) = later.next() else { break };
         search(&path, &mut found);
-        found.is_cut = found.is_full() || call.cancel.is_cancelled();
+        found.is_truncated = found.is_full() || call.cancel.is_cancelled();
     }
     found.unreached = later.collect();
     found

@@ -34,7 +34,7 @@ pub(crate) struct WorkspaceChange {
     /// All paths of the workspace.
     pub(crate) paths: Vec<String>,
     /// True when some files or hunks are missing because of a limit.
-    pub(crate) is_cut: bool,
+    pub(crate) is_truncated: bool,
 }
 
 impl WorkspaceChange {
@@ -46,13 +46,13 @@ impl WorkspaceChange {
         let (before, after) = (git.find_tree(base)?, git.find_tree(head)?);
         let diff = git.diff_tree_to_tree(Some(&before), Some(&after), Some(&mut DiffOptions::new()))?;
         // A truncated change is reported as such, so that gates know that the inspection is incomplete.
-        let mut is_cut = diff.deltas().len() > MAX_FILES;
+        let mut is_truncated = diff.deltas().len() > MAX_FILES;
         let mut files = Vec::new();
         for delta in diff.deltas().take(MAX_FILES) {
             let path = delta.new_file().path().or_else(|| delta.old_file().path());
             let mut read = |id: Oid| {
                 let text = read_text(git, id);
-                is_cut |= text.is_none();
+                is_truncated |= text.is_none();
                 text.unwrap_or_default()
             };
             let before = (delta.status() != Delta::Added).then(|| read(delta.old_file().id()));
@@ -72,7 +72,7 @@ impl WorkspaceChange {
                 .map_err(|_| WorkspaceError::Trouble("git gave a strange tree id".to_owned()))?,
             files,
             // `list_hunks` stops at its limit, so further hunks may be missing.
-            is_cut: is_cut || hunks.len() == MAX_HUNKS,
+            is_truncated: is_truncated || hunks.len() == MAX_HUNKS,
             hunks,
             paths: paths
                 .keys()
