@@ -100,7 +100,7 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
                 round = round.wrapping_add(1);
                 let listed = (!round.is_multiple_of(WHOLE_SCAN_EVERY)).then(list_known_children);
                 let tree = listed.flatten().unwrap_or_else(list_descendants);
-                if let Some(breach) = watch.breach(&tree) {
+                if let Some(breach) = watch.find_breach(&tree) {
                     break Some(breach);
                 }
             }
@@ -116,7 +116,7 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
     };
     watch.kill(child);
     let code = kill_all(child);
-    if let Some(breach) = breach.or_else(|| watch.kernels_breach()) {
+    if let Some(breach) = breach.or_else(|| watch.find_kernel_breach()) {
         // Standard error is part of the command's output.
         let _ = writeln!(std::io::stderr(), "\n[killed: {breach}]");
     }

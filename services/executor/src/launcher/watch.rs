@@ -81,6 +81,7 @@ impl SharedMemory {
         }
     }
 
+    /// Returns the used bytes. What existed before the command does not count.
     fn used(&self, folders: &[PathBuf], nameless: &UnnamedFiles) -> u64 {
         match self {
             Self::Own => {
@@ -92,9 +93,9 @@ impl SharedMemory {
                     .iter()
                     .map(|folder| usage::disk_used(folder, Some(*user)))
                     .sum();
-                let grown = usage::system_v(Some(*user)).into_iter();
-                let grown =
-                    grown.map(|(id, bytes)| bytes.saturating_sub(objects.get(&id).copied().unwrap_or(0)));
+                let objects_now = usage::system_v(Some(*user)).into_iter();
+                let grown = objects_now
+                    .map(|(id, bytes)| bytes.saturating_sub(objects.get(&id).copied().unwrap_or(0)));
                 named.saturating_sub(*files)
                     + nameless.deleted_on(&usage::folder_devices(folders))
                     + grown.sum::<u64>()
@@ -118,32 +119,32 @@ impl UsageWatch {
     }
 
     /// Returns the exceeded limit, as text for the reader of the output.
-    pub(crate) fn breach(&self, tree: &[Pid]) -> Option<String> {
+    pub(crate) fn find_breach(&self, tree: &[Pid]) -> Option<String> {
         let round = self.round.get().wrapping_add(1);
         self.round.set(round);
         let by_kernel = |counts: fn(&CgroupSupport) -> bool| {
             let group = self.group.as_ref();
             group.is_some_and(|(_, cgroup)| counts(cgroup))
         };
-        let every = if tree.len() > MANY {
+        let rounds_between_scans = if tree.len() > MANY {
             FILES_EVERY_OF_MANY
         } else {
             FILES_EVERY
         };
         // The measurement of the disk counts deleted files that are still open, so it needs a fresh scan
         // too.
-        if round.is_multiple_of(every) || round.is_multiple_of(DISK_EVERY) {
+        if round.is_multiple_of(rounds_between_scans) || round.is_multiple_of(DISK_EVERY) {
             self.nameless.replace(UnnamedFiles::find(tree));
         }
         let mut breach = None;
         if !by_kernel(|cgroup| cgroup.processes) {
-            breach = self.processes(tree);
+            breach = self.check_processes(tree);
         }
         if breach.is_none() && !by_kernel(|cgroup| cgroup.memory) {
-            breach = self.memory(tree);
+            breach = self.check_memory(tree);
         }
         // No cgroup controller limits disk space, so it is always measured.
-        breach.or_else(|| self.disk())
+        breach.or_else(|| self.check_disk())
     }
 
     /// Kills the processes of the cgroup, and the whole PID namespace if `first` is its process 1.
@@ -158,22 +159,22 @@ impl UsageWatch {
     }
 
     /// Returns the limit for which the kernel ended a process.
-    pub(crate) fn kernels_breach(&self) -> Option<String> {
+    pub(crate) fn find_kernel_breach(&self) -> Option<String> {
         let (group, _) = self.group.as_ref()?;
-        group.ran_out_of_memory().then(|| self.too_much_memory())
+        group.ran_out_of_memory().then(|| self.describe_memory_breach())
     }
 
-    fn too_much_memory(&self) -> String {
+    fn describe_memory_breach(&self) -> String {
         format!("it used more than {} MiB of memory", self.limits.memory_mib)
     }
 
-    fn processes(&self, tree: &[Pid]) -> Option<String> {
+    fn check_processes(&self, tree: &[Pid]) -> Option<String> {
         let threads: u64 = tree.iter().filter_map(|pid| usage::count_threads(*pid)).sum();
         (threads > self.limits.processes)
             .then(|| format!("it ran more than {} processes and threads", self.limits.processes))
     }
 
-    fn memory(&self, tree: &[Pid]) -> Option<String> {
+    fn check_memory(&self, tree: &[Pid]) -> Option<String> {
         let limit = self.limits.memory_mib.saturating_mul(MIB);
         let nameless = self.nameless.borrow();
         let folders = self.shared.folders(tree);
@@ -191,11 +192,11 @@ impl UsageWatch {
                 .unwrap_or(0)
         };
         let exact: u64 = tree.iter().map(own).sum();
-        (exact + shared > limit).then(|| self.too_much_memory())
+        (exact + shared > limit).then(|| self.describe_memory_breach())
     }
 
     /// Reports a breach only while the usage grows, because a command that deletes files must be able to run.
-    fn disk(&self) -> Option<String> {
+    fn check_disk(&self) -> Option<String> {
         if !self.round.get().is_multiple_of(DISK_EVERY) {
             return None;
         }
@@ -207,9 +208,9 @@ impl UsageWatch {
         let devices = usage::folder_devices(&self.folders);
         let used = self.beside + named + self.nameless.borrow().deleted_on(&devices);
         // The disk is measured rarely, so the previous value is that of 20 rounds before.
-        let before = self.disk.replace(used);
+        let previous = self.disk.replace(used);
         let limit = self.limits.disk_mib.saturating_mul(MIB);
-        (used > limit && used > before).then(|| {
+        (used > limit && used > previous).then(|| {
             format!(
                 "the workspace holds more than {} MiB of files, its git objects and deleted files that are still open included; \
                  delete some first",
@@ -242,7 +243,7 @@ mod tests {
             },
             None,
         );
-        let round = || (0..DISK_EVERY).find_map(|_| watch.breach(&[]));
+        let round = || (0..DISK_EVERY).find_map(|_| watch.find_breach(&[]));
         assert!(round().unwrap().contains("1 MiB of files"));
         assert_eq!(round(), None);
         fs::remove_dir_all(folder).unwrap();
@@ -265,7 +266,7 @@ mod tests {
                 ..LauncherPolicy::default()
             };
             let watch = UsageWatch::new(policy, None);
-            (0..DISK_EVERY).find_map(|_| watch.breach(&[]))
+            (0..DISK_EVERY).find_map(|_| watch.find_breach(&[]))
         };
         assert_eq!(breach(2), None);
         assert!(breach(4).unwrap().contains("4 MiB of files"));
