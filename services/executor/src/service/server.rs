@@ -18,7 +18,7 @@ use super::{admission::GrantInterceptor, grpc::ExecutorGrpc, registry::Workspace
 
 /// Limits of open connections: in total, and from one address.
 const MAX_CONNECTIONS: usize = 512;
-const MAX_CONNECTIONS_OF_ONE: usize = 64;
+const MAX_CONNECTIONS_PER_ADDRESS: usize = 64;
 /// Time limit for running calls after the executor was asked to stop.
 const DRAIN_TIME: Duration = Duration::from_secs(15);
 /// Time limit for open connections afterwards.
@@ -94,7 +94,7 @@ pub(crate) async fn serve_grpc<F: Future<Output = ()>>(
     .max_encoding_message_size(MAX_MESSAGE);
     let limits = ListenerLimits {
         connections: MAX_CONNECTIONS,
-        per_address: MAX_CONNECTIONS_OF_ONE,
+        per_address: MAX_CONNECTIONS_PER_ADDRESS,
         ..ListenerLimits::default()
     };
     let drained = CancellationToken::new();

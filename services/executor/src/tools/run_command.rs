@@ -11,7 +11,7 @@ use tokio::sync::mpsc;
 use super::{ExecutorTool, ToolAction, ToolContext, ToolOutcome, parse_input};
 use crate::{
     sandbox::{CommandContext, CommandEnd, CommandEnding, CommandSpec, END_BYTES, shell_command},
-    workspace::{MOST_OF_ONE, Workspace},
+    workspace::{MAX_RESULT_BYTES, Workspace},
 };
 
 /// Time limits in seconds: the default, and the largest that a call may request.
@@ -153,7 +153,7 @@ pub(crate) fn build_command_spec(call: &ToolContext, script: String, limit: Dura
         place: build_command_context(&call.workspace),
         limit,
         output_bytes: END_BYTES,
-        whole_bytes: MOST_OF_ONE,
+        whole_bytes: MAX_RESULT_BYTES,
         egress: None,
     }
 }

@@ -64,7 +64,7 @@ use git_view::{GitView, ViewSource};
 pub(crate) use hunks::TreeHunk;
 pub(crate) use paths::is_git_folder;
 pub(crate) use prepared_checkout::PreparedCheckout;
-pub(crate) use results::{MOST_OF_ONE, ResultStore};
+pub(crate) use results::{MAX_RESULT_BYTES, ResultStore};
 pub(crate) use root::{FileKind, FileStat, WorkspaceRoot, explain_path_error};
 use scan::WorktreeScanner;
 pub(crate) use scan_update::ScanScope;

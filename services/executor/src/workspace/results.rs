@@ -10,9 +10,9 @@ use std::{
 use parking_lot::Mutex;
 
 /// Limit of a stored result in bytes; a longer one is truncated.
-pub(crate) const MOST_OF_ONE: usize = 4 * 1024 * 1024;
+pub(crate) const MAX_RESULT_BYTES: usize = 4 * 1024 * 1024;
 /// Limit of all stored results in bytes; the oldest are deleted first.
-const MOST_OF_ALL: usize = 64 * 1024 * 1024;
+const MAX_TOTAL_BYTES: usize = 64 * 1024 * 1024;
 
 /// Stored results of one workspace.
 pub(crate) struct ResultStore {
@@ -36,13 +36,13 @@ impl ResultStore {
         Self {
             folder: folder.join("results"),
             kept: Mutex::default(),
-            most: MOST_OF_ALL,
+            most: MAX_TOTAL_BYTES,
         }
     }
 
     /// Stores the beginning of a result and returns its number, from 1. Blocks.
     pub(crate) fn keep(&self, whole: &[u8]) -> io::Result<u32> {
-        let whole = &whole[..whole.len().min(MOST_OF_ONE)];
+        let whole = &whole[..whole.len().min(MAX_RESULT_BYTES)];
         let mut kept = self.kept.lock();
         while kept.bytes + whole.len() > self.most {
             let Some((oldest, size)) = kept.all.pop_front() else {
@@ -103,7 +103,7 @@ mod tests {
     fn long_result_keeps_its_beginning() {
         let folder = tempfile::tempdir().unwrap();
         let results = ResultStore::beneath(folder.path());
-        let number = results.keep(&vec![b'x'; MOST_OF_ONE + 1]).unwrap();
-        assert_eq!(results.read(number).unwrap().unwrap().len(), MOST_OF_ONE);
+        let number = results.keep(&vec![b'x'; MAX_RESULT_BYTES + 1]).unwrap();
+        assert_eq!(results.read(number).unwrap().unwrap().len(), MAX_RESULT_BYTES);
     }
 }
