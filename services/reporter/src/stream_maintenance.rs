@@ -117,7 +117,7 @@ impl StreamUpkeep {
             Ok(0) => {}
             Ok(runs) => tracing::info!(runs, days = self.retention.journal_days, "old journals forgotten"),
             Err(error) => {
-                tracing::warn!(error = %format_error_chain(&error), "old journals could not be looked through")
+                tracing::warn!(error = %format_error_chain(&error), "old journals could not be read")
             }
         }
         match self.forget_requests(now).await {

@@ -34,7 +34,7 @@ const MAX_READS: usize = 4;
 // Concurrent reads of one token, or of one person for whom a token acts.
 const MAX_TOKEN_READS: usize = 2;
 // Time limit of a request's wait for a permit.
-const TURN_TIME: Duration = Duration::from_secs(2);
+const PERMIT_TIME: Duration = Duration::from_secs(2);
 // Time limit for a client to receive its answer.
 const READ_TIME: Duration = Duration::from_secs(120);
 // Size in bytes from which a piece of an answer is sent.
@@ -67,8 +67,8 @@ impl JournalReads {
     /// Waits for a permit of a token, and refuses the request when none is free in time.
     pub(super) async fn begin(&self, token: &str) -> Result<ReadPermit, ApiProblem> {
         // The permit of the token comes first: a greedy token then waits at its own limit and holds no shared permit.
-        let end = Instant::now() + TURN_TIME;
-        let of_token = timeout_at(end, self.turns_of(token).acquire_owned()).await;
+        let end = Instant::now() + PERMIT_TIME;
+        let of_token = timeout_at(end, self.token_semaphore(token).acquire_owned()).await;
         let of_token = of_token.ok().and_then(Result::ok).ok_or_else(|| {
             ApiProblem::TooMany(format!(
                 "this token has {MAX_TOKEN_READS} reads of journals or tickets already; try again when one ends"
@@ -86,17 +86,18 @@ impl JournalReads {
         })
     }
 
-    fn turns_of(&self, token: &str) -> Arc<Semaphore> {
+    /// Semaphore of a token, created at its first read.
+    fn token_semaphore(&self, token: &str) -> Arc<Semaphore> {
         let mut tokens = self.tokens.lock();
         // Unused semaphores are dropped: a token that acts for people has one per person, and the map
         // would grow forever.
-        tokens.retain(|_, turns| turns.strong_count() > 0);
+        tokens.retain(|_, semaphore| semaphore.strong_count() > 0);
         if let Some(known) = tokens.get(token).and_then(Weak::upgrade) {
             return known;
         }
-        let turns = Arc::new(Semaphore::new(MAX_TOKEN_READS));
-        tokens.insert(token.to_owned(), Arc::downgrade(&turns));
-        turns
+        let semaphore = Arc::new(Semaphore::new(MAX_TOKEN_READS));
+        tokens.insert(token.to_owned(), Arc::downgrade(&semaphore));
+        semaphore
     }
 }
 
@@ -149,7 +150,7 @@ impl<T: Serialize, S: Stream<Item = Result<T, queue::Error>> + Unpin> ArrayText<
 }
 
 /// Response of items between two texts, written while the items are read. The permit is released after the last piece, or when
-/// the client is too slow: the response then breaks off.
+/// the client is too slow, which interrupts the response.
 pub(super) async fn answer_array<T, S>(
     permit: ReadPermit,
     (head, tail): (String, &'static str),
@@ -172,25 +173,27 @@ where
         return Ok((kind, first).into_response());
     }
     // A capacity of one piece: the task reads the journal only as fast as the client receives it.
-    let (pieces, mut taken) = mpsc::channel(1);
-    let is_whole = Arc::new(AtomicBool::new(false));
-    let written = Arc::clone(&is_whole);
+    let (pieces, mut received) = mpsc::channel(1);
+    let is_complete = Arc::new(AtomicBool::new(false));
+    let completion = Arc::clone(&is_complete);
     // A separate task releases the permit in time, even when the client stops receiving.
     tokio::spawn(async move {
         let _permit = permit;
-        match timeout(READ_TIME, hand_over(&mut array, &pieces)).await {
-            Ok(Ok(())) => written.store(true, Ordering::Release),
+        match timeout(READ_TIME, send_chunks(&mut array, &pieces)).await {
+            Ok(Ok(())) => completion.store(true, Ordering::Release),
             Ok(Err(error)) => {
-                tracing::warn!(error = %format_error_chain(&error), "an answer about a journal broke off")
+                tracing::warn!(error = %format_error_chain(&error), "an answer about a journal was interrupted")
             }
-            Err(_) => tracing::warn!("an answer about a journal broke off: its reader took too long"),
+            Err(_) => {
+                tracing::warn!("an answer about a journal was interrupted: the client received it too slowly")
+            }
         }
     });
     let mut is_broken = false;
     let rest = stream::poll_fn(move |cx| {
-        Poll::Ready(match ready!(taken.poll_recv(cx)) {
+        Poll::Ready(match ready!(received.poll_recv(cx)) {
             Some(piece) => Some(Ok(piece)),
-            None if is_broken || is_whole.load(Ordering::Acquire) => None,
+            None if is_broken || is_complete.load(Ordering::Acquire) => None,
             // Without an error the client would take a truncated response for complete.
             None => {
                 is_broken = true;
@@ -203,7 +206,7 @@ where
 }
 
 /// Sends pieces as the client receives them. A disconnected client ends the loop without an error.
-async fn hand_over<T, S>(array: &mut ArrayText<S>, pieces: &mpsc::Sender<Bytes>) -> Result<(), ArrayError>
+async fn send_chunks<T, S>(array: &mut ArrayText<S>, pieces: &mpsc::Sender<Bytes>) -> Result<(), ArrayError>
 where
     T: Serialize + Send,
     S: Stream<Item = Result<T, queue::Error>> + Send + Unpin,
@@ -223,62 +226,62 @@ mod tests {
     use super::*;
 
     #[tokio::test(start_paused = true)]
-    async fn greedy_token_leaves_turns_for_others() {
+    async fn greedy_token_leaves_permits_for_others() {
         let reads = JournalReads::default();
         let mut held = Vec::new();
         for _ in 0..MAX_TOKEN_READS {
-            held.push(reads.begin("greedy").await.expect("turn"));
+            held.push(reads.begin("greedy").await.expect("permit"));
         }
         assert!(matches!(reads.begin("greedy").await, Err(ApiProblem::TooMany(_))));
-        held.push(reads.begin("other").await.expect("turn"));
-        held.push(reads.begin("other").await.expect("turn"));
+        held.push(reads.begin("other").await.expect("permit"));
+        held.push(reads.begin("other").await.expect("permit"));
         assert!(matches!(reads.begin("third").await, Err(ApiProblem::TooMany(_))));
         drop(held);
         assert!(reads.begin("third").await.is_ok());
         assert_eq!(reads.tokens.lock().len(), 1);
     }
 
-    async fn body_of(answer: Response) -> Result<Vec<u8>, axum::Error> {
+    async fn read_body(answer: Response) -> Result<Vec<u8>, axum::Error> {
         axum::body::to_bytes(answer.into_body(), usize::MAX)
             .await
             .map(Into::into)
     }
 
     #[tokio::test]
-    async fn arrays_of_any_length_are_whole() {
+    async fn arrays_of_any_length_are_complete() {
         let reads = JournalReads::default();
         for count in [0_usize, 1, 3, 5_000] {
             let items =
                 stream::iter((0..count).map(|number| Ok::<_, queue::Error>("x".repeat(100 + number % 7))));
-            let permit = reads.begin("one").await.expect("turn");
+            let permit = reads.begin("one").await.expect("permit");
             let answer = answer_array(permit, ("{\"entries\":[".to_owned(), "]}"), items.boxed()).await;
-            let text = body_of(answer.expect("answer")).await.expect("body");
+            let text = read_body(answer.expect("answer")).await.expect("body");
             let value: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
             assert_eq!(value["entries"].as_array().expect("array").len(), count);
         }
     }
 
     #[tokio::test]
-    async fn failure_in_the_middle_breaks_off() {
+    async fn failure_after_first_chunk_interrupts_body() {
         let reads = JournalReads::default();
         let fine = stream::iter((0..5_000).map(|_| Ok("x".repeat(100))));
         let items = fine.chain(stream::iter([Err(queue::Error::Conflict)]));
-        let permit = reads.begin("one").await.expect("turn");
+        let permit = reads.begin("one").await.expect("permit");
         let answer = answer_array(permit, ("[".to_owned(), "]"), items.boxed()).await;
-        assert!(body_of(answer.expect("answer")).await.is_err());
-        let at_once = stream::iter([Err::<String, _>(queue::Error::Conflict)]);
-        let permit = reads.begin("one").await.expect("turn");
-        let answer = answer_array(permit, ("[".to_owned(), "]"), at_once.boxed()).await;
+        assert!(read_body(answer.expect("answer")).await.is_err());
+        let failed_first = stream::iter([Err::<String, _>(queue::Error::Conflict)]);
+        let permit = reads.begin("one").await.expect("permit");
+        let answer = answer_array(permit, ("[".to_owned(), "]"), failed_first.boxed()).await;
         assert!(matches!(answer, Err(ApiProblem::Conflict(_))));
     }
 
     #[tokio::test(start_paused = true)]
-    async fn reader_that_takes_nothing_gives_turn_back() {
+    async fn stalled_client_loses_its_permit_in_time() {
         let reads = JournalReads::default();
         let mut unread = Vec::new();
         for token in ["one", "one", "two", "two"] {
             let items = stream::repeat_with(|| Ok::<_, queue::Error>("x".repeat(1_000)));
-            let permit = reads.begin(token).await.expect("turn");
+            let permit = reads.begin(token).await.expect("permit");
             unread.push(answer_array(permit, ("[".to_owned(), "]"), items.boxed()).await);
         }
         assert!(reads.begin("three").await.is_err());

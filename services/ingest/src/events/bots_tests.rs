@@ -73,7 +73,7 @@ fn build_program_facts(rules: &str) -> DecisionFacts {
     };
     let on_github = TrackerIssue {
         creator: Some(convert_user(build_bot_user())),
-        gifts: vec![AssignmentEvent {
+        assignments: vec![AssignmentEvent {
             id: "LE_1".to_owned(),
             at: Timestamp::from_unix_ms(50),
             by: Some(convert_user(build_bot_user())),
@@ -114,7 +114,7 @@ fn build_program_facts(rules: &str) -> DecisionFacts {
     };
     facts.put_review_requests(build_repository_name(), 9, vec![request]);
     facts.put_authority(
-        EventActor::on(&parse_issue_key(), &convert_user(build_bot_user())),
+        EventActor::of_account(&parse_issue_key(), &convert_user(build_bot_user())),
         true,
     );
     facts.put_authority(jira_person(build_app_account()), true);

@@ -74,7 +74,7 @@ pub(super) fn from_webhook(hook: &WebhookPayload<'_>) -> Result<Option<CommentEv
             Ok(Some(CommentEvent {
                 key: comment_key(comment.id.text()),
                 at,
-                author: EventActor::on(&ticket, &author),
+                author: EventActor::of_account(&ticket, &author),
                 place: CommentLocation::Ticket(ticket),
                 text: convert_to_markdown(&comment.body).unwrap_or_default(),
                 mentioned: ::jira::adf::mentioned_accounts(&comment.body),
@@ -150,7 +150,7 @@ impl CommentEvent {
             place: CommentLocation::Ticket(ticket.clone()),
             key: comment_key(&comment.id),
             at: comment.created,
-            author: EventActor::on(
+            author: EventActor::of_account(
                 ticket,
                 &domain::TrackerAccount {
                     id: comment.author_account_id.clone(),

@@ -176,7 +176,7 @@ fn on_github(now: &PullRequest, history: Vec<Trigger>) -> DecisionFacts {
         summary: "Fix the cart".to_owned(),
         status: "open".to_owned(),
         labels: vec!["agent".to_owned()],
-        gifts: vec![labeled],
+        assignments: vec![labeled],
         ..TrackerIssue::default()
     };
     facts.put_issue(issue.clone(), Ok(read));

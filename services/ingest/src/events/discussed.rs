@@ -95,7 +95,7 @@ impl DiscussionEvent {
         if issue.is_over {
             return Ok(Some("the discussion is closed"));
         }
-        let author = EventActor::on(&self.ticket, &issue.creator.clone().unwrap_or_default());
+        let author = EventActor::of_account(&self.ticket, &issue.creator.clone().unwrap_or_default());
         if facts.is_ours(&author) {
             return Ok(Some("our own account began it"));
         }

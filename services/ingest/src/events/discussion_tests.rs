@@ -39,7 +39,7 @@ pub(super) fn build_discussion_facts(rules: &str, change: impl FnOnce(&mut Track
     facts.put_progress(build_ticket_key(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         facts.put_authority(
-            EventActor::on(&build_ticket_key(), &convert_user(build_github_user(login))),
+            EventActor::of_account(&build_ticket_key(), &convert_user(build_github_user(login))),
             may,
         );
     }

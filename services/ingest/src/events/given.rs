@@ -49,11 +49,11 @@ impl TicketAssignedEvent {
     }
 
     /// Key of the entry. On Jira one changelog entry may contain a status change as well; the shared key makes it count once.
-    fn key(&self, gift: &AssignmentEvent) -> TriggerKey {
+    fn key(&self, assignment: &AssignmentEvent) -> TriggerKey {
         match &self.ticket {
-            TicketKey::Jira { .. } => TriggerKey::new(format!("changelog:{}", gift.id)),
+            TicketKey::Jira { .. } => TriggerKey::new(format!("changelog:{}", assignment.id)),
             TicketKey::GitHub { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => {
-                TriggerKey::new(format!("issue_event:{}", gift.id))
+                TriggerKey::new(format!("issue_event:{}", assignment.id))
             }
         }
     }
@@ -105,11 +105,11 @@ fn find_assignment<'a>(
             .any(|account| is_us(account, ticket, rules))
     };
     let has = |label: &str| issue.labels.iter().any(|known| known == label);
-    let asks = |gift: &&AssignmentEvent| match &gift.how {
+    let asks = |assignment: &&AssignmentEvent| match &assignment.how {
         AssignmentKind::Assigned(account) => is_us(account, ticket, rules) && is_ours(),
         AssignmentKind::Labeled(label) => rules.issues.is_label(label) && has(label),
     };
-    issue.gifts.iter().rfind(asks)
+    issue.assignments.iter().rfind(asks)
 }
 
 /// True when the ticket is assigned to Journeyman.
@@ -131,18 +131,18 @@ impl EventKind for TicketAssignedEvent {
         if issue.is_over {
             return Ok(EventVerdict::nothing("the ticket is closed"));
         }
-        let Some(gift) = find_assignment(issue, &self.ticket, rules) else {
+        let Some(assignment) = find_assignment(issue, &self.ticket, rules) else {
             return Ok(EventVerdict::nothing(
                 "the ticket is neither assigned to us nor has it a label that asks",
             ));
         };
-        let key = self.key(gift);
+        let key = self.key(assignment);
         let approval = WorkApproval {
-            changelog: matches!(self.ticket, TicketKey::Jira { .. }).then(|| gift.id.clone()),
-            at: gift.at,
-            by: gift.by.clone(),
+            changelog: matches!(self.ticket, TicketKey::Jira { .. }).then(|| assignment.id.clone()),
+            at: assignment.at,
+            by: assignment.by.clone(),
         };
-        let person = EventActor::on(&self.ticket, &approval.by.clone().unwrap_or_default());
+        let person = EventActor::of_account(&self.ticket, &approval.by.clone().unwrap_or_default());
         if facts.is_ours(&person) {
             return Ok(EventVerdict::nothing("our own account did it"));
         }

@@ -53,7 +53,7 @@ fn build_tracker_issue() -> TrackerIssue {
         created: Some(build_timestamp(1)),
         creator: Some(convert_user(build_github_user("guest"))),
         assignees: vec![build_agent_account()],
-        gifts: vec![build_assignment(
+        assignments: vec![build_assignment(
             "E1",
             50,
             "rita",
@@ -73,7 +73,7 @@ pub(super) fn build_issue_facts(rules: &str, change: impl FnOnce(&mut TrackerIss
     facts.put_progress(build_ticket_key(), RunProgress::default());
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         facts.put_authority(
-            EventActor::on(&build_ticket_key(), &convert_user(build_github_user(login))),
+            EventActor::of_account(&build_ticket_key(), &convert_user(build_github_user(login))),
             may,
         );
     }
@@ -120,12 +120,12 @@ fn last_assignment_counts_unless_withdrawn() {
     );
     let unlabeled = build_issue_facts(RULES, |issue| {
         issue.assignees.clear();
-        issue.gifts.push(label());
+        issue.assignments.push(label());
     });
     assert_eq!(expect_nothing(&build_polled_event(), &unlabeled), neither);
     let both = build_issue_facts(RULES, |issue| {
         issue.labels.push("ready".to_owned());
-        issue.gifts.push(label());
+        issue.assignments.push(label());
     });
     assert_eq!(
         expect_trigger(&build_polled_event(), &both).key,
@@ -164,7 +164,7 @@ fn request_before_handled_end_is_retried() {
 fn only_writers_request_work_by_assignment() {
     let by = |login: Option<&str>| {
         let login = login.map(build_github_user).map(convert_user);
-        build_issue_facts(RULES, |issue| issue.gifts[0].by = login)
+        build_issue_facts(RULES, |issue| issue.assignments[0].by = login)
     };
     for (login, actor) in [(Some("guest"), "guest"), (None, "somebody")] {
         let actor = actor.to_owned();
@@ -299,7 +299,7 @@ fn jira_assignment_uses_changelog_key() {
         let issue = TrackerIssue {
             status: "To Do".to_owned(),
             assignees: vec![to.clone()],
-            gifts: vec![AssignmentEvent {
+            assignments: vec![AssignmentEvent {
                 id: "9".to_owned(),
                 at: build_timestamp(50),
                 by: Some(ada.clone()),
@@ -310,7 +310,7 @@ fn jira_assignment_uses_changelog_key() {
         facts.put_issue(ticket.clone(), Ok(issue));
         facts.put_open(build_repository_name(), ticket.clone(), Vec::new());
         facts.put_progress(ticket.clone(), RunProgress::default());
-        facts.put_authority(EventActor::on(&ticket, &ada), may);
+        facts.put_authority(EventActor::of_account(&ticket, &ada), may);
         facts
     };
     let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 60, "issue": {"key": "ENG-12"},

@@ -112,7 +112,7 @@ impl EventKind for ConditionMatchEvent {
             at: issue.created.unwrap_or(facts.now),
             by: issue.creator.clone(),
         };
-        let person = EventActor::on(&self.ticket, &approval.by.clone().unwrap_or_default());
+        let person = EventActor::of_account(&self.ticket, &approval.by.clone().unwrap_or_default());
         if facts.is_ours(&person) || facts.is_program(&person) || !*facts.authority(&person)? {
             // No user asked, so Journeyman posts no refusal.
             tracing::info!(ticket = %self.ticket, "no work: who created the ticket may not ask for it");

@@ -272,7 +272,7 @@ impl EventKind for TicketReturnEvent {
             ));
         };
         let by = approval.by.clone().unwrap_or_default();
-        let person = EventActor::on(&self.ticket, &by);
+        let person = EventActor::of_account(&self.ticket, &by);
         // The settings may not name the writer account. Its marked comments on the issue reveal it.
         if facts.is_ours(&person) || issue.our_accounts.contains(&by.id) {
             return Ok(EventVerdict::nothing("our own account did it"));

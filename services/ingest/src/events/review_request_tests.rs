@@ -51,7 +51,7 @@ pub(super) fn build_reviewer_facts(now: PullRequest, requests: Vec<ReviewRequest
     for (login, may) in [("rita", true), ("guest", false), ("", false)] {
         let ticket = "github:acme/shop#7".parse().expect("ticket");
         facts.put_authority(
-            EventActor::on(&ticket, &convert_user(build_github_user(login))),
+            EventActor::of_account(&ticket, &convert_user(build_github_user(login))),
             may,
         );
     }
@@ -106,7 +106,7 @@ fn next_review_contains_changes_since_last() {
             patch,
         };
         facts.put_files(build_repository_name(), 7, vec![file]);
-        let rita = EventActor::on(&ticket, &convert_user(build_github_user("rita")));
+        let rita = EventActor::of_account(&ticket, &convert_user(build_github_user("rita")));
         facts.put_authority(rita, true);
         let TriggerReason::JobRequested(job) = expect_trigger(&build_polled_event(), &facts).reason else {
             panic!("no job")
@@ -249,7 +249,7 @@ fn named_tickets_come_with_review() {
     facts.put_files(build_repository_name(), 7, Vec::new());
     let ticket: TicketKey = "github:acme/shop#7".parse().expect("ticket");
     facts.put_authority(
-        EventActor::on(&ticket, &convert_user(build_github_user("rita"))),
+        EventActor::of_account(&ticket, &convert_user(build_github_user("rita"))),
         true,
     );
     let issue = |text: &str| crate::facts::tracker_reader::TrackerIssue {

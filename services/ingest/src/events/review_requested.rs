@@ -217,7 +217,7 @@ impl EventKind for ReviewRequestEvent {
         if let Some(sequence) = facts.known(&ticket, &key)? {
             return Ok(EventVerdict::Known(*sequence));
         }
-        let person = EventActor::on(&ticket, &by);
+        let person = EventActor::of_account(&ticket, &by);
         // Journeyman itself requests the review of its pull request.
         let by_us = facts.is_ours(&person) || (is_ours && by.display_name.eq_ignore_ascii_case(&now.author));
         let may = if by_us {

@@ -35,7 +35,7 @@ fn build_shared_facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
         "agents".to_owned(),
     );
     let owned = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-    let gift = AssignmentEvent {
+    let assignment = AssignmentEvent {
         id: "8".to_owned(),
         at: domain::Timestamp::from_unix_ms(60),
         by: Some(build_ada_account()),
@@ -55,7 +55,7 @@ fn build_shared_facts(components: &[&str], labels: &[&str]) -> DecisionFacts {
             display_name: "Agent".to_owned(),
             is_bot: false,
         }],
-        gifts: vec![gift],
+        assignments: vec![assignment],
         ..TrackerIssue::default()
     };
     facts.put_issue(build_ticket_key(), Ok(issue));

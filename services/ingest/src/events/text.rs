@@ -122,7 +122,7 @@ pub(super) fn decide_triage(
     facts: &DecisionFacts,
 ) -> Result<EventVerdict, Need> {
     let WrittenText { ticket, key, at, by } = written;
-    let person = EventActor::on(ticket, by);
+    let person = EventActor::of_account(ticket, by);
     if facts.is_ours(&person) {
         return Ok(EventVerdict::nothing("our own account did it"));
     }

@@ -189,7 +189,7 @@ impl WorkRequestEvent {
     }
 
     fn person(&self, account: &domain::TrackerAccount) -> EventActor {
-        EventActor::on(&self.ticket, account)
+        EventActor::of_account(&self.ticket, account)
     }
 
     /// Approval of the request, with its actor and time; else the verdict without one.

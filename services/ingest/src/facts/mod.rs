@@ -52,7 +52,7 @@ pub(crate) enum EventActor {
 
 impl EventActor {
     /// Actor from an account of the tracker of a ticket.
-    pub(crate) fn on(ticket: &TicketKey, account: &TrackerAccount) -> Self {
+    pub(crate) fn of_account(ticket: &TicketKey, account: &TrackerAccount) -> Self {
         match ticket {
             TicketKey::GitHub { repository, .. } | TicketKey::Discussion { repository, .. } => Self::GitHub {
                 repository: repository.clone(),
@@ -110,7 +110,7 @@ impl<K: PartialEq, V> FactValues<K, V> {
 }
 
 /// Reason for ignoring the event of a program.
-pub(crate) const PROGRAM: &str = "a program did it that the rules do not name";
+pub(crate) const PROGRAM: &str = "the actor is a program that the rules do not name";
 
 /// Ticket as its tracker has it, or the reason why it is unreadable.
 pub(crate) type ReadIssue = Result<TrackerIssue, String>;
@@ -167,7 +167,7 @@ pub(crate) struct DecisionFacts {
     /// Role of a Jira project whose members may instruct; empty: none.
     pub(crate) role: String,
     pub(crate) patience: ChecksPatience,
-    read: Everything,
+    read: ReadFacts,
 }
 
 /// Generates, for each kind of fact, its lookup, its setter and the need that the lookup returns while the fact is
@@ -182,7 +182,7 @@ macro_rules! facts {
 
         #[derive(Clone, Default)]
         #[allow(unused_parens, reason = "one key is written as several are")]
-        struct Everything {
+        struct ReadFacts {
             $($get: FactValues<($($type),+), $value>,)+
         }
 
@@ -278,7 +278,7 @@ impl DecisionFacts {
             group,
             role: String::new(),
             patience: ChecksPatience::default(),
-            read: Everything::default(),
+            read: ReadFacts::default(),
         }
     }
 

@@ -12,21 +12,21 @@ pub(crate) fn list_deciders(ticket: &TicketKey, rules: &RepositoryRules, history
     let TicketKey::GitHub { .. } = ticket else {
         return Vec::new();
     };
-    let mut asked = history.iter().rev().filter(|trigger| is_work(trigger));
-    let by = asked.find_map(|trigger| trigger.actor.clone().filter(|by| is_login(by)));
-    by.into_iter().collect()
+    let mut requests = history.iter().rev().filter(|trigger| is_work_request(trigger));
+    let requester = requests.find_map(|trigger| trigger.actor.clone().filter(|actor| is_login(actor)));
+    requester.into_iter().collect()
 }
 
-/// True for a job request from a tracker. A request through the API names its token, which is not a login.
-fn is_work(trigger: &Trigger) -> bool {
+/// True for a request for work that came from a tracker. A request through the API names its token, which is not a login.
+fn is_work_request(trigger: &Trigger) -> bool {
     let is_implement =
         matches!(&trigger.reason, TriggerReason::JobRequested(request) if request.job == Job::Implement);
     is_implement && matches!(trigger.source, TriggerChannel::Webhook | TriggerChannel::Poll)
 }
 
 /// True for a valid login of a person. `[bot]` accounts fail the character check.
-fn is_login(by: &str) -> bool {
-    !by.is_empty() && by.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
+fn is_login(actor: &str) -> bool {
+    !actor.is_empty() && actor.chars().all(|c| c.is_ascii_alphanumeric() || c == '-')
 }
 
 #[cfg(test)]
@@ -70,7 +70,7 @@ mod tests {
         assert_eq!(
             list_deciders(&jira, &rules, &history),
             Vec::<String>::new(),
-            "no login"
+            "a ticket of Jira has no login"
         );
         rules.pull_request.reviewers = vec!["grace".to_owned()];
         assert_eq!(list_deciders(&jira, &rules, &history), ["grace"]);

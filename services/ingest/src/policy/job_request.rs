@@ -80,7 +80,7 @@ pub(crate) fn list_instructors(
             },
             is_bot: false,
         };
-        if *facts.authority(&EventActor::on(ticket, &account))? {
+        if *facts.authority(&EventActor::of_account(ticket, &account))? {
             instructors.insert(id.to_owned());
         }
     }

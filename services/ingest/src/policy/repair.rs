@@ -28,9 +28,9 @@ pub(crate) fn decide_repair(
         Some(_) | None => None,
     };
     // Reruns come first: a failure of the infrastructure or a flaky check costs no repair.
-    if rules.is_some_and(|rules| rules.ci.rerun) && is_all_not_ours(&checks) {
-        let is_tried = has_run_again(&checks, facts.history(ticket)?);
-        checks.rerun = if is_tried {
+    if rules.is_some_and(|rules| rules.ci.rerun) && has_no_real_failure(&checks) {
+        let is_rerun = has_run_again(&checks, facts.history(ticket)?);
+        checks.rerun = if is_rerun {
             Vec::new()
         } else {
             list_reruns(&checks.failed)
@@ -45,11 +45,11 @@ pub(crate) fn decide_repair(
     };
     let history = facts.history(ticket)?;
     // The text is pinned at the last request for work, so that a later edit of the ticket does not steer the repair.
-    let asked = match (
+    let request = match (
         find_repair_end(&checks, &rules.ci, history),
         find_last_request(history),
     ) {
-        (None, Some(asked)) => asked,
+        (None, Some(request)) => request,
         (why, _) => {
             let why = why.unwrap_or(RepairEnd::Forgotten);
             if why.calls_people() {
@@ -63,7 +63,7 @@ pub(crate) fn decide_repair(
     Ok(TriggerReason::JobRequested(Box::new(JobRequest {
         job: Job::FixCi,
         repository: checks.pull_request.repository.clone(),
-        text: asked.text.clone(),
+        text: request.text.clone(),
         rules: rules.clone(),
         background: TicketBackground::default(),
         about: JobSubject::Checks(Box::new(checks)),
@@ -80,7 +80,7 @@ pub(crate) fn find_suspects(
     let PullRequestRef {
         repository, number, ..
     } = &checks.pull_request;
-    let passed = |trigger: &Trigger| {
+    let find_passed_head = |trigger: &Trigger| {
         let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(earlier)) = &trigger.reason else {
             return None;
         };
@@ -89,7 +89,7 @@ pub(crate) fn find_suspects(
             && earlier.head != checks.head;
         has_passed.then(|| earlier.head.clone())
     };
-    if let Some(green) = history.iter().rev().find_map(passed) {
+    if let Some(green) = history.iter().rev().find_map(find_passed_head) {
         let files = facts.changed_since(repository, &green, &checks.head)?;
         if !files.is_empty() {
             return Ok(SuspectChanges {
@@ -105,7 +105,8 @@ pub(crate) fn find_suspects(
     })
 }
 
-fn is_all_not_ours(checks: &ChecksSummary) -> bool {
+/// True when every failure has a cause outside of the change, such as the infrastructure.
+fn has_no_real_failure(checks: &ChecksSummary) -> bool {
     checks.failed.iter().all(|check| !check.class.is_real())
 }
 
@@ -142,8 +143,9 @@ fn find_implement_request(trigger: &Trigger) -> Option<&JobRequest> {
     request.filter(|request| request.job == Job::Implement)
 }
 
+/// Reason against a repair; `None` when one may start.
 fn find_repair_end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger]) -> Option<RepairEnd> {
-    if is_all_not_ours(checks) {
+    if has_no_real_failure(checks) {
         return Some(if has_run_again(checks, history) {
             RepairEnd::FailedAgain
         } else {
@@ -167,13 +169,13 @@ fn find_repair_end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger])
     // another head therefore means that the repair failed.
     let before = repairs
         .iter()
-        .filter(|repair| repair.checks.head != checks.head && !repair.was_cut);
-    let mended: BTreeSet<String> = before
+        .filter(|repair| repair.checks.head != checks.head && !repair.is_overtaken);
+    let repaired: BTreeSet<String> = before
         .flat_map(|repair| list_fingerprints(repair.checks))
         .collect();
     let is_repeated = list_fingerprints(checks)
         .iter()
-        .any(|print| mended.contains(print));
+        .any(|fingerprint| repaired.contains(fingerprint));
     is_repeated.then_some(RepairEnd::Repeated)
 }
 
@@ -181,7 +183,7 @@ fn find_repair_end(checks: &ChecksSummary, rules: &CiRules, history: &[Trigger])
 struct RequestedRepair<'a> {
     checks: &'a ChecksSummary,
     /// True when another author pushed before the repair did.
-    was_cut: bool,
+    is_overtaken: bool,
 }
 
 fn list_repairs<'a>(
@@ -196,7 +198,7 @@ fn list_repairs<'a>(
     numbered.filter_map(move |(trigger, next)| {
         about(trigger).map(|checks| RequestedRepair {
             checks,
-            was_cut: is_others_push_first(&history[next..], ours),
+            is_overtaken: is_others_push_first(&history[next..], ours),
         })
     })
 }
@@ -221,6 +223,6 @@ fn is_others_push_first(history: &[Trigger], ours: &PullRequestRef) -> bool {
 /// Fingerprints of the failed checks. They are equal when the same checks fail again in the same way.
 fn list_fingerprints(checks: &ChecksSummary) -> Vec<String> {
     let real = checks.failed.iter().filter(|check| check.class.is_real());
-    let print = |check: &FailedCheck| fingerprint_failure(&check.name, check.output());
-    real.map(print).collect()
+    real.map(|check| fingerprint_failure(&check.name, check.output()))
+        .collect()
 }

@@ -82,7 +82,7 @@ async fn recover_delivery(
         tracing::info!(
             delivery = delivery.id,
             event = delivery.event,
-            "found in github's log of deliveries"
+            "recovered a delivery from GitHub's delivery log"
         );
     }
     Ok(is_new)
@@ -90,15 +90,15 @@ async fn recover_delivery(
 
 /// One attempt of each delivery without a 2xx answer, oldest first.
 fn list_undelivered(newest_first: Vec<github::HookDelivery>) -> Vec<github::HookDelivery> {
-    let is_good = |attempt: &&github::HookDelivery| (200..300).contains(&attempt.status_code);
-    let mut done: BTreeSet<String> = newest_first
+    let is_delivered = |attempt: &&github::HookDelivery| (200..300).contains(&attempt.status_code);
+    let mut known: BTreeSet<String> = newest_first
         .iter()
-        .filter(is_good)
+        .filter(is_delivered)
         .map(|attempt| attempt.guid.clone())
         .collect();
     let oldest_first = newest_first.into_iter().rev();
     oldest_first
-        .filter(|attempt| done.insert(attempt.guid.clone()))
+        .filter(|attempt| known.insert(attempt.guid.clone()))
         .collect()
 }
 
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_undelivered_attempts_recover_once() {
+    fn undelivered_attempts_are_listed_once() {
         let log = vec![
             build_hook_delivery(5, "c", 0),
             build_hook_delivery(4, "b", 202),

@@ -132,7 +132,7 @@ impl TrackerPoller {
                     tracing::warn!(
                         instance,
                         error = %format_error_chain(&failure),
-                        "github's log of deliveries could not be looked through"
+                        "GitHub's delivery log could not be read"
                     );
                 }
             }
@@ -162,7 +162,7 @@ impl TrackerPoller {
             match Box::pin(polled).await {
                 Ok(recovered) => self.add(recovered, "github"),
                 Err(failure) => {
-                    tracing::warn!(%repository, error = %format_error_chain(&failure), "issues could not be looked through");
+                    tracing::warn!(%repository, error = %format_error_chain(&failure), "issues could not be read");
                 }
             }
         }
@@ -184,7 +184,7 @@ impl TrackerPoller {
                     tracing::warn!(
                         %repository,
                         error = %format_error_chain(&failure),
-                        "discussions could not be looked through"
+                        "discussions could not be read"
                     );
                 }
             }
@@ -201,7 +201,7 @@ impl TrackerPoller {
                     tracing::warn!(
                         %repository,
                         error = %format_error_chain(&failure),
-                        "comments could not be looked through"
+                        "comments could not be read"
                     )
                 }
             }

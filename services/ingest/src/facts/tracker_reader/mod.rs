@@ -39,7 +39,7 @@ pub(crate) struct TrackerIssue {
     /// Current assignees of the ticket.
     pub(crate) assignees: Vec<TrackerAccount>,
     /// Assignments, and labels of GitHub, oldest first.
-    pub(crate) gifts: Vec<AssignmentEvent>,
+    pub(crate) assignments: Vec<AssignmentEvent>,
     /// True for a closed issue, or one in a status of the category "done".
     pub(crate) is_over: bool,
     /// Lock of the conversation on GitHub; absent while it is not locked.
@@ -183,7 +183,7 @@ impl From<jira::JiraIssue> for TrackerIssue {
             epic: issue.epic,
             attachments: issue.attachments,
             assignees: issue.assignee.into_iter().collect(),
-            gifts: issue
+            assignments: issue
                 .assignments
                 .into_iter()
                 .filter_map(convert_assignment)
@@ -222,7 +222,7 @@ impl From<github::GitHubIssue> for TrackerIssue {
                 .into_iter()
                 .map(build_login_account)
                 .collect(),
-            gifts: issue.events.into_iter().map(AssignmentEvent::from).collect(),
+            assignments: issue.events.into_iter().map(AssignmentEvent::from).collect(),
         }
     }
 }

@@ -88,7 +88,7 @@ fn take_in(event: &str, body: Vec<u8>) -> Result<(), String> {
     let is_object =
         domain::json::from_slice::<Value>(&domain::json::replace_broken_characters(verified.body()))
             .is_ok_and(|value| value.is_object());
-    assert!(is_object, "the door took what nobody can read");
+    assert!(is_object, "an unreadable body was accepted");
     parsed
         .must_be(event)
         .map_err(|InvalidBody(reason)| reason.to_owned())?;
