@@ -5,9 +5,9 @@ use serde_json::json;
 
 use super::{
     EventKind, EventVerdict,
+    assignment::TicketAssignedEvent,
     comment::CommentEvent,
     discussed::DiscussionEvent,
-    given::TicketAssignedEvent,
     issue_text::IssueText,
     matched::ConditionMatchEvent,
     review_requested::ReviewRequestEvent,

@@ -12,17 +12,16 @@ use serde_json::{Value, json};
 
 use super::{
     EventKind, EventVerdict, NewTrigger,
+    assignment::TicketAssignedEvent,
     checks::ChecksChanged,
     closed::CloseEvent,
     comment::CommentEvent,
+    competing_close::CompetingMergeEvent,
     competing_close_tests, condition_match_tests,
     departure::TicketDepartureEvent,
     departure_tests,
     discussed::DiscussionEvent,
-    discussion_tests,
-    elsewhere::CompetingMergeEvent,
-    given::TicketAssignedEvent,
-    issue_tests,
+    discussion_tests, issue_tests,
     issue_text::IssueText,
     matched::ConditionMatchEvent,
     pushed::PushEvent,
@@ -46,19 +45,19 @@ use crate::facts::DecisionFacts;
 
 const READY: &str = "Ready for Agent";
 /// Reason why two channels of the same event may name different actors.
-const UNNAMED: &str = "a listing does not tell who did it";
+const UNNAMED: &str = "a listing does not name the actor";
 
 /// Channels of a kind.
-enum Doors {
+enum KindChannels {
     /// Webhook and poll, in pairs about one event.
-    Both(fn() -> Vec<Pair>),
+    Both(fn() -> Vec<ChannelPair>),
     /// One channel, with the reason.
     One(&'static str),
 }
 
 /// One event through both channels.
-struct Pair {
-    told: Box<dyn EventKind>,
+struct ChannelPair {
+    notified: Box<dyn EventKind>,
     polled: Box<dyn EventKind>,
     /// Facts for both channels.
     facts: DecisionFacts,
@@ -67,49 +66,54 @@ struct Pair {
 }
 
 /// One row for each kind, by the name of its file.
-const KINDS: &[(&str, Doors)] = &[
-    ("departure", Doors::Both(pair_departures)),
-    ("work", Doors::Both(pair_work_requests)),
-    ("given", Doors::Both(pair_assignments)),
-    ("text", Doors::Both(pair_text_edits)),
-    ("issue_text", Doors::Both(issue_texts)),
-    ("comment", Doors::Both(pair_comments)),
-    ("checks", Doors::Both(pair_checks)),
-    ("closed", Doors::Both(pair_closes)),
-    ("discussed", Doors::Both(pair_discussions)),
-    ("reopened", Doors::Both(pair_reopens)),
-    ("returned", Doors::Both(pair_ticket_returns)),
-    ("matched", Doors::Both(pair_matches)),
-    ("elsewhere", Doors::Both(pair_merges)),
-    ("pushed", Doors::Both(pair_pushes)),
-    ("reviewed", Doors::Both(pair_reviews)),
-    ("review_requested", Doors::Both(pair_review_requests)),
-    ("withdrawn", Doors::Both(pair_withdrawals)),
-    ("given_up", Doors::Both(given_up)),
+const KINDS: &[(&str, KindChannels)] = &[
+    ("departure", KindChannels::Both(pair_departures)),
+    ("work", KindChannels::Both(pair_work_requests)),
+    ("assignment", KindChannels::Both(pair_assignments)),
+    ("text", KindChannels::Both(pair_text_edits)),
+    ("issue_text", KindChannels::Both(issue_texts)),
+    ("comment", KindChannels::Both(pair_comments)),
+    ("checks", KindChannels::Both(pair_checks)),
+    ("closed", KindChannels::Both(pair_closes)),
+    ("discussed", KindChannels::Both(pair_discussions)),
+    ("reopened", KindChannels::Both(pair_reopens)),
+    ("returned", KindChannels::Both(pair_ticket_returns)),
+    ("matched", KindChannels::Both(pair_matches)),
+    ("competing_close", KindChannels::Both(pair_merges)),
+    ("pushed", KindChannels::Both(pair_pushes)),
+    ("reviewed", KindChannels::Both(pair_reviews)),
+    ("review_requested", KindChannels::Both(pair_review_requests)),
+    ("withdrawn", KindChannels::Both(pair_withdrawals)),
+    ("given_up", KindChannels::Both(given_up)),
     (
         "stop",
-        Doors::One("a comment or a caller of the API becomes it, under the key that each of them gives"),
+        KindChannels::One(
+            "a comment or a caller of the API becomes it, under the key that each of them gives",
+        ),
     ),
     (
         "question",
-        Doors::One("a comment becomes it, which has both doors"),
+        KindChannels::One("a comment becomes it, which has both channels"),
     ),
     (
         "decision",
-        Doors::One("a comment becomes it, which has both doors"),
+        KindChannels::One("a comment becomes it, which has both channels"),
     ),
-    ("retry", Doors::One("a comment becomes it, which has both doors")),
+    (
+        "retry",
+        KindChannels::One("a comment becomes it, which has both channels"),
+    ),
     (
         "health",
-        Doors::One("an assessment becomes it, which webhooks and polls request alike"),
+        KindChannels::One("an assessment becomes it, which webhooks and polls request alike"),
     ),
     (
         "overdue_review",
-        Doors::One("time alone tells of it, and nobody sends that"),
+        KindChannels::One("only time causes it, and no webhook reports it"),
     ),
     (
         "dispatch",
-        Doors::One("a caller of the API asks for it, and waits for the answer"),
+        KindChannels::One("a caller of the API asks for it, and waits for the answer"),
     ),
 ];
 
@@ -117,26 +121,26 @@ const KINDS: &[(&str, Doors)] = &[
 fn find_event(name: &str, events: Vec<Box<dyn EventKind>>) -> Box<dyn EventKind> {
     let mut events = events.into_iter();
     let found = events.find(|event| format!("{event:?}").split([' ', '(']).next() == Some(name));
-    found.unwrap_or_else(|| panic!("the webhook tells of no {name}"))
+    found.unwrap_or_else(|| panic!("the webhook has no {name}"))
 }
 
 fn build_channel_pair(
-    told: Box<dyn EventKind>,
+    notified: Box<dyn EventKind>,
     polled: impl EventKind + 'static,
     facts: DecisionFacts,
-) -> Pair {
-    Pair {
-        told,
+) -> ChannelPair {
+    ChannelPair {
+        notified,
         polled: Box::new(polled),
         facts,
         differs: "",
     }
 }
 
-fn pair_departures() -> Vec<Pair> {
+fn pair_departures() -> Vec<ChannelPair> {
     let payload = departure_tests::build_payload("deleted", &json!(null));
     let ticket = issue_tests::build_ticket_key();
-    vec![Pair {
+    vec![ChannelPair {
         differs: UNNAMED,
         ..build_channel_pair(
             find_event("TicketDepartureEvent", parse_github_events("issues", &payload)),
@@ -146,7 +150,7 @@ fn pair_departures() -> Vec<Pair> {
     }]
 }
 
-fn pair_work_requests() -> Vec<Pair> {
+fn pair_work_requests() -> Vec<ChannelPair> {
     let status = READY.to_owned();
     let polled = WorkRequestEvent::from_poll(
         build_ticket_key(),
@@ -166,42 +170,42 @@ fn of_issue(action: &str) -> Value {
         "repository": {"full_name": "acme/shop"}})
 }
 
-fn pair_assignments() -> Vec<Pair> {
+fn pair_assignments() -> Vec<ChannelPair> {
     let facts = issue_tests::build_issue_facts(issue_tests::RULES, |_| {});
-    let told = find_event(
+    let notified = find_event(
         "TicketAssignedEvent",
         parse_github_events("issues", &of_issue("assigned")),
     );
     vec![build_channel_pair(
-        told,
+        notified,
         TicketAssignedEvent::from_poll(issue_tests::build_ticket_key()),
         facts,
     )]
 }
 
-fn pair_text_edits() -> Vec<Pair> {
-    let (told, edit, changed) = build_text_edit();
+fn pair_text_edits() -> Vec<ChannelPair> {
+    let (notified, edit, changed) = build_text_edit();
     let polled = TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55));
     let facts = build_work_facts(|issue, _| issue.edits = vec![edit]);
     vec![build_channel_pair(
-        find_event("TextEditEvent", told),
+        find_event("TextEditEvent", notified),
         polled.expect("edited"),
         facts,
     )]
 }
 
-fn issue_texts() -> Vec<Pair> {
+fn issue_texts() -> Vec<ChannelPair> {
     let rules = format!("{}triage:\n  labels: [bug]\n  anyone: true\n", issue_tests::RULES);
     let facts = issue_tests::build_issue_facts(&rules, |issue| issue.assignees.clear());
-    let told = find_event("IssueText", parse_github_events("issues", &of_issue("edited")));
+    let notified = find_event("IssueText", parse_github_events("issues", &of_issue("edited")));
     vec![build_channel_pair(
-        told,
+        notified,
         IssueText::from_poll(issue_tests::build_ticket_key()),
         facts,
     )]
 }
 
-fn pair_comments() -> Vec<Pair> {
+fn pair_comments() -> Vec<ChannelPair> {
     let mut facts = build_decision_facts();
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
     facts.put_authority(build_rita_actor(), true);
@@ -268,7 +272,7 @@ fn edited_data_center_comment_is_not_new() {
     assert!(parse_jira_events(&alone).is_empty());
 }
 
-fn pair_checks() -> Vec<Pair> {
+fn pair_checks() -> Vec<ChannelPair> {
     let (repository, of) = (json!({"full_name": "acme/shop"}), build_commit_id());
     let (head, branch) = (of.as_str(), "feat/ENG-12-x");
     let facts = || {
@@ -309,7 +313,7 @@ fn pair_checks() -> Vec<Pair> {
     bodies.into_iter().map(pair).collect()
 }
 
-fn pair_closes() -> Vec<Pair> {
+fn pair_closes() -> Vec<ChannelPair> {
     let pair_of = |merged: bool| {
         let over = PullRequest {
             merged,
@@ -318,11 +322,11 @@ fn pair_closes() -> Vec<Pair> {
             ..pull_request()
         };
         let body = build_closed_payload(&json!(merged), "acme/shop");
-        let told = find_event("CloseEvent", parse_github_events("pull_request", &body));
-        Pair {
+        let notified = find_event("CloseEvent", parse_github_events("pull_request", &body));
+        ChannelPair {
             differs: if merged { "" } else { UNNAMED },
             ..build_channel_pair(
-                told,
+                notified,
                 CloseEvent::from_poll(&build_pull_record()),
                 build_checked_facts(over, vec![]),
             )
@@ -331,20 +335,20 @@ fn pair_closes() -> Vec<Pair> {
     vec![pair_of(true), pair_of(false)]
 }
 
-fn pair_discussions() -> Vec<Pair> {
-    let told = find_event(
+fn pair_discussions() -> Vec<ChannelPair> {
+    let notified = find_event(
         "DiscussionEvent",
         parse_github_events("discussion", &discussion_tests::build_opened_payload()),
     );
     let facts = discussion_tests::build_discussion_facts(discussion_tests::RULES, |_| {});
     vec![build_channel_pair(
-        told,
+        notified,
         DiscussionEvent::opened(discussion_tests::build_ticket_key()),
         facts,
     )]
 }
 
-fn pair_reopens() -> Vec<Pair> {
+fn pair_reopens() -> Vec<ChannelPair> {
     let body = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
     let closed = PullRequestRecord {
@@ -367,14 +371,14 @@ fn pair_reopens() -> Vec<Pair> {
     facts.put_record(build_repository_name(), 7, Some(closed.clone()));
     facts.put_pull_request(build_repository_name(), 7, pull_request());
     facts.put_history(build_ticket_key(), vec![ended]);
-    let told = find_event("ReopenEvent", parse_github_events("pull_request", &body));
-    vec![Pair {
+    let notified = find_event("ReopenEvent", parse_github_events("pull_request", &body));
+    vec![ChannelPair {
         differs: UNNAMED,
-        ..build_channel_pair(told, ReopenEvent::from_poll(&closed), facts)
+        ..build_channel_pair(notified, ReopenEvent::from_poll(&closed), facts)
     }]
 }
 
-fn pair_ticket_returns() -> Vec<Pair> {
+fn pair_ticket_returns() -> Vec<ChannelPair> {
     let body = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
@@ -386,7 +390,7 @@ fn pair_ticket_returns() -> Vec<Pair> {
     )]
 }
 
-fn pair_matches() -> Vec<Pair> {
+fn pair_matches() -> Vec<ChannelPair> {
     let body = json!({"webhookEvent": "jira:issue_created", "timestamp": 50, "issue": {"key": "ENG-12"}});
     let facts = condition_match_tests::set_authority(
         condition_match_tests::build_match_facts(Ok(true), |_| {}),
@@ -399,7 +403,7 @@ fn pair_matches() -> Vec<Pair> {
     )]
 }
 
-fn pair_merges() -> Vec<Pair> {
+fn pair_merges() -> Vec<ChannelPair> {
     let merged = PullRequest {
         number: 9,
         title: "ENG-12: Round".to_owned(),
@@ -429,7 +433,7 @@ fn pair_merges() -> Vec<Pair> {
     )]
 }
 
-fn pair_pushes() -> Vec<Pair> {
+fn pair_pushes() -> Vec<ChannelPair> {
     let theirs: domain::CommitId = "c".repeat(40).parse().expect("commit");
     let now = PullRequest {
         head: theirs.clone(),
@@ -437,14 +441,18 @@ fn pair_pushes() -> Vec<Pair> {
     };
     let mut facts = build_checked_facts(now, vec![]);
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
-    let told = find_event("PushEvent", pushed_by("rita", theirs.as_str()));
-    vec![Pair {
+    let notified = find_event("PushEvent", pushed_by("rita", theirs.as_str()));
+    vec![ChannelPair {
         differs: UNNAMED,
-        ..build_channel_pair(told, PushEvent::from_poll(&build_pull_record(), theirs), facts)
+        ..build_channel_pair(
+            notified,
+            PushEvent::from_poll(&build_pull_record(), theirs),
+            facts,
+        )
     }]
 }
 
-fn pair_reviews() -> Vec<Pair> {
+fn pair_reviews() -> Vec<ChannelPair> {
     let review = build_review(9, ReviewVerdict::ChangesRequested, "No.", &[(41, None)]);
     let (events, polled, facts) = prepare_review(review);
     vec![build_channel_pair(
@@ -454,7 +462,7 @@ fn pair_reviews() -> Vec<Pair> {
     )]
 }
 
-fn pair_review_requests() -> Vec<Pair> {
+fn pair_review_requests() -> Vec<ChannelPair> {
     let body = json!({"action": "review_requested", "sender": {"login": "rita"},
         "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "x", "repo": {"full_name": "acme/shop"}}}});
@@ -465,38 +473,38 @@ fn pair_review_requests() -> Vec<Pair> {
     )];
     let facts =
         review_request_tests::build_reviewer_facts(review_request_tests::build_review_candidate(), asked);
-    let told = find_event("ReviewRequestEvent", parse_github_events("pull_request", &body));
+    let notified = find_event("ReviewRequestEvent", parse_github_events("pull_request", &body));
     vec![build_channel_pair(
-        told,
+        notified,
         ReviewRequestEvent::from_poll(build_repository_name(), 7),
         facts,
     )]
 }
 
-fn pair_withdrawals() -> Vec<Pair> {
+fn pair_withdrawals() -> Vec<ChannelPair> {
     let body = json!({"action": "closed", "pull_request": {"number": 7, "head": {"ref": "x"},
         "closed_at": "2026-01-01T00:00:00Z"}, "repository": {"full_name": "acme/shop"}, "sender": {"login": "eve"}});
-    let told = find_event(
+    let notified = find_event(
         "ReviewWithdrawalEvent",
         parse_github_events("pull_request", &body),
     );
-    vec![Pair {
+    vec![ChannelPair {
         differs: UNNAMED,
         ..build_channel_pair(
-            told,
+            notified,
             review_withdrawal_tests::build_polled_event(),
             review_withdrawal_tests::build_merged_facts(),
         )
     }]
 }
 
-fn given_up() -> Vec<Pair> {
+fn given_up() -> Vec<ChannelPair> {
     let now = competing_close_tests::build_competitor("ENG-12: Round", "", false);
     let kept_back = competing_close_tests::kept_back(competing_close_tests::URL);
     let facts = competing_close_tests::build_competing_facts(&now, vec![kept_back], |_, _| {});
-    let [told, polled] = competing_close_tests::build_channel_events(&now);
-    vec![Pair {
-        told,
+    let [notified, polled] = competing_close_tests::build_channel_events(&now);
+    vec![ChannelPair {
+        notified,
         polled,
         facts,
         differs: "",
@@ -512,25 +520,31 @@ fn expect_trigger(kind: &str, event: &dyn EventKind, facts: &DecisionFacts) -> N
 
 #[test]
 fn webhook_and_poll_share_key_and_verdict() {
-    for (kind, doors) in KINDS {
-        let Doors::Both(pairs) = doors else { continue };
-        for Pair {
-            told,
+    for (kind, channels) in KINDS {
+        let KindChannels::Both(pairs) = channels else {
+            continue;
+        };
+        for ChannelPair {
+            notified,
             polled,
             facts,
             differs,
         } in pairs()
         {
-            let (told, polled) = (
-                expect_trigger(kind, &*told, &facts),
+            let (notified, polled) = (
+                expect_trigger(kind, &*notified, &facts),
                 expect_trigger(kind, &*polled, &facts),
             );
-            assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket), "{kind}");
-            assert_eq!(told.reason.job(), polled.reason.job(), "{kind}");
             assert_eq!(
-                told == polled,
+                (&notified.key, &notified.ticket),
+                (&polled.key, &polled.ticket),
+                "{kind}"
+            );
+            assert_eq!(notified.reason.job(), polled.reason.job(), "{kind}");
+            assert_eq!(
+                notified == polled,
                 differs.is_empty(),
-                "{kind}: {told:?} and {polled:?}"
+                "{kind}: {notified:?} and {polled:?}"
             );
         }
     }
@@ -538,18 +552,20 @@ fn webhook_and_poll_share_key_and_verdict() {
 
 #[test]
 fn known_key_is_recognized_by_both_channels() {
-    for (kind, doors) in KINDS {
-        let Doors::Both(pairs) = doors else { continue };
-        for Pair {
-            told,
+    for (kind, channels) in KINDS {
+        let KindChannels::Both(pairs) = channels else {
+            continue;
+        };
+        for ChannelPair {
+            notified,
             polled,
             mut facts,
             ..
         } in pairs()
         {
-            let NewTrigger { ticket, key, .. } = expect_trigger(kind, &*told, &facts);
+            let NewTrigger { ticket, key, .. } = expect_trigger(kind, &*notified, &facts);
             facts.put_known(ticket, key.clone(), Some(5));
-            for event in [told, polled] {
+            for event in [notified, polled] {
                 match decide_event(&*event, &facts) {
                     EventVerdict::Known(sequence) => assert_eq!(sequence, 5, "{kind}"),
                     EventVerdict::Follows(again) => assert_eq!(again.key, key, "{kind}"),
@@ -572,7 +588,7 @@ fn every_kind_has_a_channel_row() {
     let rows: Vec<String> = KINDS.iter().map(|(kind, _)| (*kind).to_owned()).collect();
     assert_eq!(rows.len(), kinds.len(), "each has one row");
     assert_eq!(BTreeSet::from_iter(rows), kinds);
-    for (kind, doors) in KINDS {
-        assert!(!matches!(doors, Doors::One("")), "{kind} says why");
+    for (kind, channels) in KINDS {
+        assert!(!matches!(channels, KindChannels::One("")), "{kind} says why");
     }
 }

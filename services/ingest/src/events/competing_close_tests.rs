@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     EventKind,
-    elsewhere::CompetingMergeEvent,
+    competing_close::CompetingMergeEvent,
     given_up::CompetingCloseEvent,
     tests::{
         build_moved_payload, build_repository_name, build_ticket_key, build_work_facts, expect_nothing,

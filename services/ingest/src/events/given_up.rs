@@ -4,7 +4,9 @@
 use domain::{Job, RepositoryName, SkipReason, TicketKey, Trigger, TriggerKey, TriggerReason};
 use github::PullRequest;
 
-use super::{EventKind, EventVerdict, NewTrigger, elsewhere::ClosedPullRequest, given::is_given};
+use super::{
+    EventKind, EventVerdict, NewTrigger, assignment::is_assigned, competing_close::ClosedPullRequest,
+};
 use crate::{
     facts::{DecisionFacts, Need, tracker_reader::TrackerIssue},
     policy::{
@@ -115,5 +117,5 @@ impl EventKind for CompetingCloseEvent {
 
 /// True when the ticket still requests work.
 fn is_still_requested(ticket: &TicketKey, issue: &TrackerIssue, rules: &domain::RepositoryRules) -> bool {
-    !issue.is_over && (asks_for_work(&issue.status, rules) || is_given(issue, ticket, rules))
+    !issue.is_over && (asks_for_work(&issue.status, rules) || is_assigned(issue, ticket, rules))
 }

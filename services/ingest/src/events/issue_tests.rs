@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{
     EventVerdict,
-    given::TicketAssignedEvent,
+    assignment::TicketAssignedEvent,
     issue_text::IssueText,
     tests::{
         build_behind_progress, build_github_user, build_live_progress, build_repository_name, decide_event,
@@ -110,7 +110,7 @@ fn assignment_has_same_event_both_channels() {
 #[test]
 fn last_assignment_counts_unless_withdrawn() {
     let label = || build_assignment("E2", 60, "rita", AssignmentKind::Labeled("ready".to_owned()));
-    let neither = "the ticket is neither assigned to us nor has it a label that asks";
+    let neither = "the ticket is neither assigned to us nor labeled for work";
     assert_eq!(
         expect_nothing(
             &build_polled_event(),

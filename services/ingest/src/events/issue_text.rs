@@ -4,7 +4,7 @@ use domain::{TicketKey, Timestamp, TriggerKey};
 
 use super::{
     EventKind, EventVerdict,
-    given::is_given,
+    assignment::is_assigned,
     text::{WrittenText, decide_triage},
 };
 use crate::{
@@ -65,7 +65,7 @@ impl EventKind for IssueText {
         if issue.is_over {
             return Ok(EventVerdict::nothing("the issue is closed"));
         }
-        if is_given(issue, &self.ticket, rules) {
+        if is_assigned(issue, &self.ticket, rules) {
             return Ok(EventVerdict::nothing("the issue asks for work"));
         }
         let (key, at, by) = find_last_text(issue, facts.now);

@@ -76,8 +76,8 @@ impl EventVerdict {
     /// Verdict while a planner has not handled the ticket's last trigger. Afterwards the state of the runs is known.
     fn behind() -> Self {
         Self::Unsettled {
-            why: "what was asked for on the ticket is not taken in yet".to_owned(),
-            after: TAKEN_IN,
+            why: "the last request on the ticket is not handled yet".to_owned(),
+            after: HANDLING_TIME,
         }
     }
 }
@@ -89,7 +89,7 @@ impl From<NewTrigger> for EventVerdict {
 }
 
 // Time for a planner to handle the last trigger.
-const TAKEN_IN: Duration = Duration::from_secs(2);
+const HANDLING_TIME: Duration = Duration::from_secs(2);
 
 /// Verdict on another request while work is active: ignored, because simultaneous requests are one.
 ///
@@ -149,7 +149,7 @@ kinds! {
     // First, so that the work on a transferred issue ends before it begins at the new place.
     departure,
     work,
-    given,
+    assignment,
     text,
     issue_text,
     comment,
@@ -161,7 +161,7 @@ kinds! {
     returned,
     matched,
     given_up,
-    elsewhere,
+    competing_close,
     pushed,
     reviewed,
     review_requested,

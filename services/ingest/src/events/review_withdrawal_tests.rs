@@ -123,14 +123,14 @@ fn wanted_or_finished_review_continues() {
             &build_polled_event(),
             &under_way(ASKED, request_agent_review(pull_request()))
         ),
-        "our review is wanted, or given"
+        "our review is still requested, or submitted"
     );
     // No user requested the review on the pull request, so there is no request to withdraw. A merge ends it
     // nonetheless.
     let by_hand = under_way("api:ada:1", pull_request());
     assert_eq!(
         expect_nothing(&build_polled_event(), &by_hand),
-        "our review is wanted, or given"
+        "our review is still requested, or submitted"
     );
     let merged = under_way("api:ada:1", close_pull_request(true));
     assert!(matches!(
@@ -150,7 +150,7 @@ fn wanted_or_finished_review_continues() {
     given.put_reviews(build_repository_name(), 7, vec![build_own_review()]);
     assert_eq!(
         expect_nothing(&build_polled_event(), &given),
-        "our review is wanted, or given"
+        "our review is still requested, or submitted"
     );
 }
 

@@ -108,7 +108,7 @@ fn component_or_label_selects_repository() {
     let writing = build_shared_facts(&[], &["manual"]);
     let asks_nothing = "status \"Ready for Agent\" asks for nothing";
     assert_eq!(expect_nothing(&*build_moved_event(READY), &writing), asks_nothing);
-    let gives_nothing = "no rules that let tickets be given to us";
+    let gives_nothing = "no rules select tickets by assignment or label";
     assert_eq!(expect_nothing(&*build_assigned_event(), &writing), gives_nothing);
 }
 

@@ -20,7 +20,7 @@ use super::{
     checks::{ChecksAbsent, ChecksChanged},
     closed::CloseEvent,
     comment::CommentEvent,
-    elsewhere::CompetingMergeEvent,
+    competing_close::CompetingMergeEvent,
     from_webhook,
     pushed::PushEvent,
     reopened::ReopenEvent,
@@ -240,7 +240,7 @@ fn status_change_is_equal_in_both_channels() {
     assert_eq!(both[0].key, TriggerKey::new("changelog:7"));
     let assigned = expect_nothing(&*told[1], &facts);
     assert_eq!(
-        assigned, "no rules that let tickets be given to us",
+        assigned, "no rules select tickets by assignment or label",
         "it was assigned as well"
     );
     assert_eq!(both[0].actor.as_deref(), Some("Ada"));

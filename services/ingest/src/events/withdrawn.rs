@@ -96,7 +96,9 @@ impl EventKind for ReviewWithdrawalEvent {
             || is_waiting_for(&rules.pull_request.reviewer, now)
             || self.is_reviewed(facts, &now.head)?
         {
-            return Ok(EventVerdict::nothing("our review is wanted, or given"));
+            return Ok(EventVerdict::nothing(
+                "our review is still requested, or submitted",
+            ));
         } else {
             WithdrawalReason::Unrequested
         };

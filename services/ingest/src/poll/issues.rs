@@ -6,7 +6,7 @@ use domain::{IssueRules, RepositoryName, TicketKey, TriggerChannel};
 use github::{ETag, IssuePoll, PolledIssue};
 
 use crate::{
-    events::{given::TicketAssignedEvent, issue_text::IssueText},
+    events::{assignment::TicketAssignedEvent, issue_text::IssueText},
     poll::{
         context::PollContext,
         round::{FailedFinding, PollRound, count_new_triggers},
@@ -38,7 +38,7 @@ impl ChangedIssues {
         let IssuePoll::Changed { mut issues, etag } = polled else {
             return Ok(0);
         };
-        issues.retain(|issue| issue.updated_at >= window.since || is_given(issue, rules));
+        issues.retain(|issue| issue.updated_at >= window.since || is_assigned(issue, rules));
         let (mut round, mut is_whole) = (PollRound::default(), true);
         for issue in &issues {
             let finding = describe_finding(repository, issue);
@@ -87,7 +87,7 @@ fn build_issue_key(repository: &RepositoryName, issue: &PolledIssue) -> TicketKe
 }
 
 /// True when the listed assignees or labels request work.
-fn is_given(issue: &PolledIssue, rules: &IssueRules) -> bool {
+fn is_assigned(issue: &PolledIssue, rules: &IssueRules) -> bool {
     let assigned = &issue.assigned;
     assigned.assignees.iter().any(|login| rules.is_assignee(login))
         || assigned.labels.iter().any(|label| rules.is_label(label))

@@ -6,7 +6,7 @@ use github::PullRequest;
 use crate::{
     events::{
         closed::is_closed,
-        elsewhere::CompetingMergeEvent,
+        competing_close::CompetingMergeEvent,
         given_up::CompetingCloseEvent,
         pushed::PushEvent,
         reopened::ReopenEvent,

@@ -4,7 +4,8 @@ use domain::{RepositoryName, RepositoryRules, ServiceOrigin, TicketKey, Timestam
 
 use crate::{
     events::{
-        comment::CommentEvent, given::TicketAssignedEvent, returned::TicketReturnEvent, text::TextEditEvent,
+        assignment::TicketAssignedEvent, comment::CommentEvent, returned::TicketReturnEvent,
+        text::TextEditEvent,
     },
     poll::{
         context::{OVERLAP_MS, PollContext, PollWindow},

@@ -6,7 +6,7 @@ use domain::{TicketKey, Timestamp};
 
 use crate::{
     events::{
-        WebhookEvents, comment::CommentEvent, given::TicketAssignedEvent, matched::ConditionMatchEvent,
+        WebhookEvents, assignment::TicketAssignedEvent, comment::CommentEvent, matched::ConditionMatchEvent,
         returned::TicketReturnEvent, text::TextEditEvent, work::WorkRequestEvent,
     },
     facts::tracker_reader::{TrackerIssue, TrackerReader},

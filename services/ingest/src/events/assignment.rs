@@ -75,7 +75,7 @@ impl TicketAssignedEvent {
 }
 
 /// True when the rules accept assignments of tickets of this kind.
-fn can_be_given(ticket: &TicketKey, rules: &RepositoryRules) -> bool {
+fn can_be_assigned(ticket: &TicketKey, rules: &RepositoryRules) -> bool {
     match ticket {
         TicketKey::Jira { .. } => !rules.jira.assignee.is_empty(),
         TicketKey::GitHub { .. } => !rules.issues.is_empty(),
@@ -113,16 +113,18 @@ fn find_assignment<'a>(
 }
 
 /// True when the ticket is assigned to Journeyman.
-pub(super) fn is_given(issue: &TrackerIssue, ticket: &TicketKey, rules: &RepositoryRules) -> bool {
-    can_be_given(ticket, rules) && find_assignment(issue, ticket, rules).is_some()
+pub(super) fn is_assigned(issue: &TrackerIssue, ticket: &TicketKey, rules: &RepositoryRules) -> bool {
+    can_be_assigned(ticket, rules) && find_assignment(issue, ticket, rules).is_some()
 }
 
 impl EventKind for TicketAssignedEvent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
         let place = facts.place(&self.ticket)?;
         let mut candidates = place.candidates();
-        let Some(rules) = candidates.find(|rules| can_be_given(&self.ticket, rules)) else {
-            return Ok(EventVerdict::nothing("no rules that let tickets be given to us"));
+        let Some(rules) = candidates.find(|rules| can_be_assigned(&self.ticket, rules)) else {
+            return Ok(EventVerdict::nothing(
+                "no rules select tickets by assignment or label",
+            ));
         };
         let issue = match facts.issue(&self.ticket)? {
             Ok(issue) => issue,
@@ -133,7 +135,7 @@ impl EventKind for TicketAssignedEvent {
         }
         let Some(assignment) = find_assignment(issue, &self.ticket, rules) else {
             return Ok(EventVerdict::nothing(
-                "the ticket is neither assigned to us nor has it a label that asks",
+                "the ticket is neither assigned to us nor labeled for work",
             ));
         };
         let key = self.key(assignment);
