@@ -8,7 +8,7 @@ use clap::Args;
 use domain::{Fact, JournalEntry, RunId, StopReason, TicketKey, Timestamp, WaitCondition};
 use futures::TryStreamExt;
 
-use super::{EXIT_ARGUMENTS, EXIT_PERSON, print_error, print_json, print_long, print_result};
+use super::{EXIT_PERSON, print_error, print_json, print_long, print_result, refuse_single_json};
 use crate::{
     access,
     args::{ApiArguments, OutputFormat, PagerOptions, RunOrTicket, parse_run_or_ticket},
@@ -51,7 +51,7 @@ pub(super) struct JournalArguments {
     api: ApiArguments,
 }
 
-/// End of following.
+/// Event that ends following.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FollowLimit {
     /// End of the run, independent of waits for people.
@@ -72,8 +72,7 @@ pub(super) enum FollowOutcome {
 pub(super) async fn run_follow(asked: FollowArguments) -> anyhow::Result<ExitCode> {
     let FollowArguments { of, output, api, .. } = asked;
     if output == OutputFormat::Json {
-        print_error("journeyman: -o json has to wait for an end: use -o jsonl");
-        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+        return Ok(refuse_single_json());
     }
     let client = access::build_client(&api)?;
     let run = match of {
@@ -100,8 +99,7 @@ pub(super) async fn run_journal(asked: JournalArguments) -> anyhow::Result<ExitC
         asked.output
     };
     if asked.follow && output == OutputFormat::Json {
-        print_error("journeyman: -o json has to wait for an end: use -o jsonl with --follow");
-        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+        return Ok(refuse_single_json());
     }
     let client = access::build_client(&asked.api)?;
     if asked.follow {

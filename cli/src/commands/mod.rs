@@ -161,6 +161,17 @@ fn find_settings_file(named: Option<PathBuf>) -> Option<PathBuf> {
     named.or_else(|| Some(PathBuf::from("journeyman.toml")).filter(|path| path.exists()))
 }
 
+/// Reports invalid arguments, with the exit code of the argument parser.
+fn report_wrong_arguments(problem: &str) -> ExitCode {
+    print_error(&format!("journeyman: {problem}"));
+    ExitCode::from(EXIT_ARGUMENTS)
+}
+
+/// Refuses one JSON value as the form of entries that are printed as they come.
+fn refuse_single_json() -> ExitCode {
+    report_wrong_arguments("-o json prints one value, and the entries of a run come one by one: use -o jsonl")
+}
+
 fn report_error(error: &anyhow::Error) -> ExitCode {
     let is_setting = error
         .chain()

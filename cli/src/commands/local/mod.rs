@@ -28,7 +28,7 @@ use clap::Subcommand;
 use super::{
     EXIT_ARGUMENTS, EXIT_INTERRUPTED, EXIT_PERSON, dispatch, find_settings_file, follow, print_error,
     print_json, print_line, print_list, print_long, print_prompt, print_result, print_styled, prompt,
-    service_keys, ticket,
+    refuse_single_json, report_wrong_arguments, service_keys, ticket,
 };
 
 pub(super) use self::progress::suspend_display;

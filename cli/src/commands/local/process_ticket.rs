@@ -12,12 +12,12 @@ use ingest::IngestMode;
 use tokio_util::sync::CancellationToken;
 
 use super::{
-    EXIT_ARGUMENTS, EXIT_INTERRUPTED,
+    EXIT_INTERRUPTED,
     dispatch::{self, render_planned_job},
     find_settings_file, folder,
     follow::{FollowOutcome, choose_exit_code, print_journal},
     one_shot::OneShotServices,
-    print_error, print_result,
+    print_error, print_result, report_wrong_arguments,
 };
 use crate::{args, args::OutputFormat};
 
@@ -118,12 +118,6 @@ async fn rehearse_job(alone: OneShotServices, ticket: &TicketKey) -> anyhow::Res
         Ok(rehearsed.await.transpose()?.unwrap_or(EXIT_INTERRUPTED.into()))
     });
     Ok(rehearsed.await?.unwrap_or(EXIT_INTERRUPTED.into()))
-}
-
-/// Reports invalid arguments, with the exit code of the argument parser.
-fn report_wrong_arguments(problem: &str) -> ExitCode {
-    print_error(&format!("journeyman: {problem}"));
-    ExitCode::from(EXIT_ARGUMENTS)
 }
 
 pub(super) async fn print_planned_job(client: &Client, ticket: &TicketKey) -> anyhow::Result<()> {

@@ -36,7 +36,7 @@ use self::{
     result::ResultFrame,
     setup_plan::SetupOptions,
 };
-use super::{EXIT_ARGUMENTS, EXIT_INTERRUPTED, EXIT_PERSON, print_error};
+use super::{EXIT_INTERRUPTED, EXIT_PERSON, print_error, refuse_single_json};
 use crate::{
     args::{OutputFormat, parse_dollars},
     local::LocalServices,
@@ -177,8 +177,7 @@ pub(super) async fn work_in_folder(
     options: &FolderRunOptions,
 ) -> anyhow::Result<ExitCode> {
     let Some(form) = options.view_form() else {
-        print_error("journeyman: -o json has to wait for an end: use -o jsonl");
-        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+        return Ok(refuse_single_json());
     };
     let place = asked.repository.clone().unwrap_or_else(|| PathBuf::from("."));
     let folder = FolderRepository::open(&place).map_err(|error| explain_repository_error(&place, &error))?;

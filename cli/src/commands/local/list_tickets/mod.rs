@@ -16,8 +16,8 @@ use tokio_util::sync::CancellationToken;
 
 use self::menu::MenuChoice;
 use super::{
-    EXIT_ARGUMENTS, EXIT_INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_json,
-    print_list, print_long, process_ticket::process_ticket,
+    EXIT_INTERRUPTED, find_settings_file, one_shot::OneShotServices, print_error, print_json, print_list,
+    print_long, process_ticket::process_ticket, report_wrong_arguments,
 };
 use crate::{
     access,
@@ -61,10 +61,9 @@ const CELL: usize = 28;
 
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     if asked.interactive && !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
-        print_error(
-            "journeyman: --interactive needs a terminal to choose at; without it the list is printed",
-        );
-        return Ok(ExitCode::from(EXIT_ARGUMENTS));
+        return Ok(report_wrong_arguments(
+            "--interactive needs a terminal to choose at; without it the list is printed",
+        ));
     }
     let Some(rules) = &asked.rules else {
         let client = access::build_client(&asked.api)?;

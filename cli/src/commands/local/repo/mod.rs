@@ -34,7 +34,7 @@ use super::{
     find_settings_file,
     list_tickets::print_list_problems,
     one_shot::{OneShotServices, read_connections},
-    print_error, print_result,
+    print_result, report_wrong_arguments,
     writer_rights::find_writer_rights,
 };
 use crate::{args::SettingsArguments, exit_codes::derive_exit_code};
@@ -118,9 +118,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
 }
 
 fn report_missing_trigger() -> ExitCode {
-    let problem = "give --project KEY or --issue-label LABEL: what asks for work on this repository";
-    print_error(&format!("journeyman: {problem}"));
-    ExitCode::from(EXIT_ARGUMENTS)
+    report_wrong_arguments("give --project KEY or --issue-label LABEL: what asks for work on this repository")
 }
 
 /// Prints the preview of a week with the rules of a folder.

@@ -22,7 +22,7 @@ use serde::Deserialize;
 use url::Url;
 
 use self::store::SetupStore;
-use super::{EXIT_ARGUMENTS, EXIT_INTERRUPTED, doctor, print_error, print_result, prompt};
+use super::{EXIT_INTERRUPTED, doctor, print_result, prompt, report_wrong_arguments};
 use crate::args::SettingsArguments;
 
 /// Set up the accounts of GitHub and Jira and the model: all that is missing, or one of them; ends with
@@ -115,10 +115,7 @@ async fn run_steps(asked: Arguments) -> anyhow::Result<ExitCode> {
     };
     match done {
         Ok(()) => run_doctor(asked.settings, &store).await,
-        Err(error) if error.is::<prompt::MissingAnswer>() => {
-            print_error(&format!("journeyman: {error}"));
-            Ok(ExitCode::from(EXIT_ARGUMENTS))
-        }
+        Err(error) if error.is::<prompt::MissingAnswer>() => Ok(report_wrong_arguments(&error.to_string())),
         Err(error) => Err(error),
     }
 }
