@@ -124,7 +124,7 @@ impl SavedLogins {
         self.known.retain(|known| known.url != access.url);
         self.known.insert(0, access);
         if let Some(folder) = self.path.parent() {
-            std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+            std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
         write_private_json(&self.path, &self.known)
     }

@@ -27,7 +27,7 @@ pub enum SettingValue {
     Secret(String, SecretString),
     /// Secret that the file of this name already contains.
     KeptSecret(String),
-    /// No value: the key leaves the settings.
+    /// No value, which removes the key.
     Removed,
 }
 
@@ -163,7 +163,8 @@ pub fn find_default_model(dialect: &str) -> Option<&'static str> {
     }
 }
 
-/// Keys of `[model]` that belong to its provider: they go with it. Limits, prices and other providers stay.
+/// Keys of `[model]` that belong to its provider. A change of the provider removes them; limits, prices and other
+/// providers stay.
 pub(crate) const PROVIDER_KEYS: [&str; 17] = [
     "dialect",
     "name",
@@ -258,14 +259,14 @@ pub struct AccountSetup {
 impl AccountSetup {
     /// Settings that `journeyman setup` writes in its steps.
     pub fn settings(&self) -> Vec<AccountSetting> {
-        let nothing = jira::Settings::default();
+        let unset = jira::Settings::default();
         let [of_github, of_jira] = &self.webhook_secrets;
         let [reader, writer] = &self.jira;
         let mut settings: Vec<AccountSetting> = self.apps.iter().flat_map(GithubApp::settings).collect();
         settings.push(build_webhook_secret_setting(WebhookSender::Github, of_github));
         settings.push(build_commit_author_setting(&self.author));
-        settings.extend(build_jira_account_settings("jira_reader", reader, &nothing));
-        settings.extend(build_jira_account_settings("jira_writer", writer, &nothing));
+        settings.extend(build_jira_account_settings("jira_reader", reader, &unset));
+        settings.extend(build_jira_account_settings("jira_writer", writer, &unset));
         settings.push(build_webhook_secret_setting(WebhookSender::Jira, of_jira));
         settings.push(build_own_accounts_setting(&self.own_accounts));
         settings.push(build_requesters_setting(&self.requesters));

@@ -49,11 +49,11 @@ pub(super) async fn run_login(asked: LoginArguments) -> anyhow::Result<ExitCode>
     };
     let client = Client::new(&url, SecretString::from(access::token_in(&file)?))?;
     // The cheapest authenticated request: it proves the token before it is stored.
-    let least = RunsQuery {
+    let smallest = RunsQuery {
         limit: Some(1),
         ..RunsQuery::default()
     };
-    client.runs().list(&least).await?;
+    client.runs().list(&smallest).await?;
     SavedLogins::read()?.keep(ApiAccess::of(&client))?;
     print_result(&format!("logged in to {url}"));
     Ok(ExitCode::SUCCESS)
@@ -97,8 +97,8 @@ pub(super) struct TokenArguments {
 }
 
 fn parse_bearer_name(text: &str) -> Result<String, String> {
-    let is_legal = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
-    if !text.is_empty() && text.bytes().all(is_legal) {
+    let is_valid = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    if !text.is_empty() && text.bytes().all(is_valid) {
         Ok(text.to_owned())
     } else {
         Err("must be lower-case letters and digits".to_owned())

@@ -48,13 +48,13 @@ impl CertificateFolder {
         days: u32,
     ) -> anyhow::Result<Vec<StoredCertificate>> {
         create_private_folder(&self.0)?;
-        let authority = match self.authority()? {
+        let authority = match self.read_authority()? {
             Some(authority) => authority,
-            None => self.found(now)?,
+            None => self.create_authority(now)?,
         };
         let make = |leaf: &CertificateSubject| {
-            if let Some(not_after) = self.fitting(leaf, &authority, now) {
-                return Ok(self.made(CertificateResult::Kept, leaf, not_after));
+            if let Some(not_after) = self.find_valid_expiry(leaf, &authority, now) {
+                return Ok(self.describe_stored(CertificateResult::Kept, leaf, not_after));
             }
             self.issue(&authority, leaf, now, days)
         };
@@ -64,29 +64,29 @@ impl CertificateFolder {
     /// Creates new keys and certificates with the existing names.
     pub(super) fn renew(&self, now: Timestamp, days: u32) -> anyhow::Result<Vec<StoredCertificate>> {
         let shown = self.0.display();
-        let Some(authority) = self.authority()? else {
-            bail!("{shown} has no authority: `journeyman certs init {shown}` makes one");
+        let Some(authority) = self.read_authority()? else {
+            bail!("{shown} has no authority: `journeyman certs init {shown}` creates one");
         };
         // All certificates are read before the first one is written, so that an unreadable one leaves the folder
         // unchanged.
-        let present: Vec<CertificateSubject> = certs::SERVICES
+        let subjects: Vec<CertificateSubject> = certs::SERVICES
             .iter()
             .map(|service| {
-                let leaf = self.present(service);
+                let leaf = self.read_subject(service);
                 leaf.with_context(|| {
                     format!(
-                        "{shown} has no certificate of {service}: `journeyman certs init {shown}` makes it"
+                        "{shown} has no certificate of {service}: `journeyman certs init {shown}` creates it"
                     )
                 })
             })
             .collect::<anyhow::Result<_>>()?;
-        present
+        subjects
             .iter()
             .map(|leaf| self.issue(&authority, leaf, now, days))
             .collect()
     }
 
-    fn authority(&self) -> anyhow::Result<Option<CertificateAuthority>> {
+    fn read_authority(&self) -> anyhow::Result<Option<CertificateAuthority>> {
         let (certificate, key) = (self.0.join(AUTHORITY), self.0.join(AUTHORITY_KEY));
         if !certificate.exists() && !key.exists() {
             return Ok(None);
@@ -97,9 +97,9 @@ impl CertificateFolder {
             .with_context(|| format!("{}", certificate.display()))
     }
 
-    fn found(&self, now: Timestamp) -> anyhow::Result<CertificateAuthority> {
+    fn create_authority(&self, now: Timestamp) -> anyhow::Result<CertificateAuthority> {
         let (authority, issued) = CertificateAuthority::generate(now, AUTHORITY_DAYS)?;
-        // The key goes first: without a certificate the authority is reported as broken, never used half.
+        // The key goes first: an authority without its certificate is reported as broken instead of used.
         write_file(&self.0.join(AUTHORITY_KEY), &issued.key, 0o600)?;
         write_file(&self.0.join(AUTHORITY), &issued.certificate, 0o644)?;
         Ok(authority)
@@ -123,10 +123,10 @@ impl CertificateFolder {
         }
         let seen = certs::read_certificates(&issued.certificate)?;
         let not_after = seen.first().map_or(now, |seen| seen.not_after);
-        Ok(self.made(CertificateResult::New, leaf, not_after))
+        Ok(self.describe_stored(CertificateResult::New, leaf, not_after))
     }
 
-    fn made(
+    fn describe_stored(
         &self,
         done: CertificateResult,
         leaf: &CertificateSubject,
@@ -140,14 +140,14 @@ impl CertificateFolder {
         }
     }
 
-    /// Existing certificate of a service.
-    fn present(&self, service: &str) -> Option<CertificateSubject> {
+    /// Subject of the existing certificate of a service.
+    fn read_subject(&self, service: &str) -> Option<CertificateSubject> {
         let text = fs::read_to_string(self.0.join(service).join(CERTIFICATE)).ok()?;
         certs::read_certificates(&text).ok()?.first()?.leaf()
     }
 
     /// Expiry of the existing certificate, if it is valid for the wanted names and the authority.
-    fn fitting(
+    fn find_valid_expiry(
         &self,
         leaf: &CertificateSubject,
         authority: &CertificateAuthority,
@@ -169,7 +169,7 @@ impl CertificateFolder {
 fn create_private_folder(folder: &Path) -> anyhow::Result<()> {
     fs::create_dir_all(folder)
         .and_then(|()| fs::set_permissions(folder, Permissions::from_mode(0o700)))
-        .with_context(|| format!("cannot make {}", folder.display()))
+        .with_context(|| format!("cannot create {}", folder.display()))
 }
 
 fn read_file(path: &Path) -> anyhow::Result<String> {
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_else_may_read_a_key() {
+    fn keys_are_readable_by_owner_alone() {
         let (_place, folder) = create_certificate_folder();
         folder
             .init(&certs::list_service_subjects("journeyman", &[]), NOW, 30)

@@ -21,7 +21,7 @@ const CONTAINER_COMMANDS: [&str; 3] = ["onCreateCommand", "updateContentCommand"
 const MAX_COMMANDS: usize = 20;
 const MAX_COMMAND: usize = 4_000;
 
-/// Programs that need rights or services that a sandbox has not.
+/// Programs that need rights or services that a sandbox lacks.
 const FOREIGN_PROGRAMS: &[&str] = &[
     "apk",
     "apt",
@@ -247,8 +247,8 @@ impl DeclaredSetup {
     }
 
     fn propose_by_lock_files(&mut self, paths: &[String], texts: &[(String, String)]) {
-        let own = paths.iter().filter(|path| is_in_setup_folder(path));
-        let Some(hint) = propose_setup(own.cloned().collect(), texts) else {
+        let near = paths.iter().filter(|path| is_in_setup_folder(path));
+        let Some(hint) = propose_setup(near.cloned().collect(), texts) else {
             return;
         };
         if hint.commands.is_empty() {
@@ -262,7 +262,7 @@ impl DeclaredSetup {
 
     fn add_tools<'a>(&mut self, names: impl Iterator<Item = &'a str>) {
         for name in names {
-            // A tool that only some commands need would end every run of a pool without it, so others are not taken.
+            // A pool without a listed program ends every run, so only tools with a known program are listed.
             let known = TOOLS.iter().find(|(known, _)| *known == name);
             self.programs
                 .extend(known.map(|(_, program)| (*program).to_owned()));
@@ -283,17 +283,18 @@ impl DeclaredSetup {
             return self.leave_out(path, &command, &reason);
         }
         if command.contains("${{") || command.contains("${local") || command.contains("${container") {
-            return self.leave_out(path, &command, "it has values that exist only there");
+            return self.leave_out(path, &command, "it uses values that exist only at its own runner");
         }
         if command.chars().count() > MAX_COMMAND || self.commands.len() >= MAX_COMMANDS {
-            return self.leave_out(path, &command, "there are too many or too long commands");
+            let limits = format!("a setup has at most {MAX_COMMANDS} commands of {MAX_COMMAND} characters");
+            return self.leave_out(path, &command, &limits);
         }
         self.source = path.to_owned();
         self.commands.push(command);
     }
 
-    fn leave_out(&mut self, path: &str, what: &str, reason: &str) {
-        let line = what.trim().lines().next().unwrap_or_default();
+    fn leave_out(&mut self, path: &str, declaration: &str, reason: &str) {
+        let line = declaration.trim().lines().next().unwrap_or_default();
         let line: String = line.chars().take(80).collect();
         self.left_out.push(format!("`{line}` of {path}: {reason}"));
     }
@@ -444,7 +445,7 @@ mod tests {
         read_declared_setup(&paths, &texts)
     }
 
-    fn list_lock_file() -> Vec<(&'static str, &'static str)> {
+    fn build_npm_files() -> Vec<(&'static str, &'static str)> {
         vec![
             ("package.json", r#"{"devDependencies": {"left-pad": "1"}}"#),
             ("package-lock.json", "{}"),
@@ -483,7 +484,7 @@ mod tests {
                     - run: npm ci\n      - name: Two\n        working-directory: web app\n        env: {CI: true}\n        \
                     run: |\n          npm run a\n          npm run b\n      - run: echo ${{ secrets.X }}\n      \
                     - if: runner.os == 'Linux'\n        run: echo\n      - uses: acme/private@v1\n";
-        let mut files = list_lock_file();
+        let mut files = build_npm_files();
         files.push((COPILOT_STEPS[0], text));
         files.push((DEV_CONTAINERS[1], r#"{"postCreateCommand": "make"}"#));
         let setup = read_files(&files);
@@ -517,7 +518,7 @@ mod tests {
 
     #[test]
     fn lock_file_is_last_resort() {
-        let setup = read_files(&list_lock_file());
+        let setup = read_files(&build_npm_files());
         assert_eq!(setup.commands, ["npm ci"]);
         let text = setup.render_rules().unwrap();
         assert!(text.contains("  setup:\n    - \"npm ci\"\n"), "{text}");

@@ -241,7 +241,7 @@ fn build_rules_path(folder: &Path, repository: &RepositoryName) -> PathBuf {
 /// Writes a rules file in a folder that is created if missing, and never replaces an existing one.
 fn create_rules_file(path: &Path, text: &str) -> anyhow::Result<()> {
     let folder = path.parent().unwrap_or(Path::new("."));
-    std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
     let mut options = OpenOptions::new();
     let mut file = options
         .write(true)

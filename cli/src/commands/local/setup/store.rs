@@ -43,7 +43,7 @@ impl SetupStore {
     pub(super) fn keep(&self, name: &str, secret: &SecretString) -> anyhow::Result<PathBuf> {
         fs::create_dir_all(&self.secrets)
             .and_then(|()| fs::set_permissions(&self.secrets, fs::Permissions::from_mode(0o700)))
-            .with_context(|| format!("cannot make {}", self.secrets.display()))?;
+            .with_context(|| format!("cannot create {}", self.secrets.display()))?;
         let path = self.secrets.join(name);
         let text = format!("{}\n", secret.expose_secret().trim());
         replace_file(&path, text.as_bytes(), 0o600)
