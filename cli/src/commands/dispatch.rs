@@ -204,7 +204,7 @@ fn render_after_help() -> String {
         .filter(|job| matches!(job.profile().access, JobAccess::Event));
     let of_events: Vec<&str> = of_events.map(Job::as_str).collect();
     format!(
-        "Other names of the jobs: {}.\n{} cannot be asked for: they follow from checks, merges, pushes and time.\n\n{EXAMPLES}",
+        "Other names of the jobs: {}.\n{} cannot be requested: they follow from checks, merges, pushes and time.\n\n{EXAMPLES}",
         aliases.join(", "),
         join_names(&of_events)
     )
@@ -375,9 +375,13 @@ fn find_rehearsed_effects(journal: Vec<JournalEntry>) -> Option<Vec<RehearsedEff
 /// One line per request with its effects, followed by the text that it would post.
 fn render_rehearsal(would: &[RehearsedEffects]) -> Vec<String> {
     let mut lines = Vec::new();
-    for one in would {
-        lines.push(format!("would {}: {}", one.request, one.effects.join(", ")));
-        let words = one.words.lines().filter(|line| !line.trim().is_empty());
+    for rehearsed in would {
+        lines.push(format!(
+            "would {}: {}",
+            rehearsed.request,
+            rehearsed.effects.join(", ")
+        ));
+        let words = rehearsed.words.lines().filter(|line| !line.trim().is_empty());
         lines.extend(words.map(|line| format!("  > {line}")));
     }
     lines
@@ -410,7 +414,7 @@ fn build_context(asked: &Arguments) -> anyhow::Result<Option<Map<String, Value>>
         // An empty or equal task in the context does not contradict the flag.
         let other = replaced.filter(|task| *task != name && *task != "" && !task.is_null());
         if let Some(other) = other {
-            bail!("two tasks are asked for: {name} and {other}");
+            bail!("two tasks are requested: {name} and {other}");
         }
     }
     Ok(context)
@@ -435,7 +439,8 @@ fn read_json_object(file: &Path) -> anyhow::Result<Map<String, Value>> {
             ContextBody::BYTES
         );
     }
-    serde_json::from_str(&text).with_context(|| format!("the context {} is no JSON object", file.display()))
+    serde_json::from_str(&text)
+        .with_context(|| format!("the context {} is not a JSON object", file.display()))
 }
 
 #[cfg(test)]
@@ -499,7 +504,7 @@ mod tests {
         }
         let both = parse_dispatch("discussion-plan", &["--task", "complete"]);
         let problem = build_context(&both).unwrap_err().to_string();
-        assert_eq!(problem, "two tasks are asked for: complete and \"plan\"");
+        assert_eq!(problem, "two tasks are requested: complete and \"plan\"");
         assert!(build_context(&parse_dispatch("discuss", &[])).unwrap().is_none());
     }
 }

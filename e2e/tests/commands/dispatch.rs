@@ -280,12 +280,12 @@ async fn dispatch_refusal_is_one_line_with_reason() {
         (
             vec!["--job", "implement", "--ticket", &key, "--context", "list.json"],
             1,
-            "is no JSON object",
+            "is not a JSON object",
         ),
         (
             vec!["--job", "implement", "--ticket", &key, "--context", "-"],
             1,
-            "is no JSON object",
+            "is not a JSON object",
         ),
     ] {
         let ran = up.ask(&[&["dispatch"][..], &arguments].concat()).await;
