@@ -23,15 +23,15 @@ pub(super) fn check_certificates(findings: &mut DoctorReport, sections: &DoctorS
         ("nats.ca", nats.and_then(|nats| nats.ca.as_deref()), REPLACE),
         ("redis.ca", authority_of_redis, REPLACE),
     ];
-    let mut is_any = false;
-    for (key, path, cure) in files {
+    let mut has_certificates = false;
+    for (key, path, remedy) in files {
         if let Some(path) = path {
-            is_any = true;
-            findings.add(key, inspect_certificate_file(path, &cure, now));
+            has_certificates = true;
+            findings.add(key, inspect_certificate_file(path, &remedy, now));
         }
     }
-    if !is_any {
-        let none = "no [tls]: services speak plainly with each other, as on one machine".to_owned();
+    if !has_certificates {
+        let none = "no [tls]: services communicate without TLS, as on one machine".to_owned();
         findings.add("certificates", DoctorFinding::Skipped(none));
     }
 }
@@ -48,7 +48,7 @@ const REPLACE: ExpiryRemedy = ExpiryRemedy(
     Remedy::NewAuthority,
 );
 
-fn inspect_certificate_file(path: &Path, cure: &ExpiryRemedy, now: Timestamp) -> DoctorFinding {
+fn inspect_certificate_file(path: &Path, remedy: &ExpiryRemedy, now: Timestamp) -> DoctorFinding {
     let place = path.display();
     let read = match std::fs::read_to_string(path) {
         Ok(read) => read,
@@ -57,7 +57,7 @@ fn inspect_certificate_file(path: &Path, cure: &ExpiryRemedy, now: Timestamp) ->
         }
     };
     match certs::read_certificates(&read) {
-        Ok(seen) => judge_expiry(&place.to_string(), &seen, cure, now),
+        Ok(seen) => judge_expiry(&place.to_string(), &seen, remedy, now),
         Err(error) => DoctorFinding::Failed(format!("{place}: {error}"), Remedy::Certificates),
     }
 }
@@ -66,7 +66,7 @@ fn inspect_certificate_file(path: &Path, cure: &ExpiryRemedy, now: Timestamp) ->
 fn judge_expiry(
     place: &str,
     seen: &[CertificateDetails],
-    ExpiryRemedy(cure, remedy): &ExpiryRemedy,
+    ExpiryRemedy(advice, remedy): &ExpiryRemedy,
     now: Timestamp,
 ) -> DoctorFinding {
     let Some(first) = seen.iter().min_by_key(|seen| seen.not_after) else {
@@ -80,7 +80,7 @@ fn judge_expiry(
     if left < SOON {
         let days = left.as_secs() / DAY_S;
         return DoctorFinding::Warn(format!(
-            "{place}: {name} expires in {days} days, on {until}; {cure}"
+            "{place}: {name} expires in {days} days, on {until}; {advice}"
         ));
     }
     DoctorFinding::Ok(format!("{place}: {name} until {until}"))
@@ -92,7 +92,7 @@ mod tests {
 
     const NOW: Timestamp = Timestamp::from_unix_ms(1_800_000_000_000);
 
-    fn ends_in(days: &[i64]) -> DoctorFinding {
+    fn judge_end_in(days: &[i64]) -> DoctorFinding {
         let seen: Vec<CertificateDetails> = days
             .iter()
             .map(|days| CertificateDetails {
@@ -107,8 +107,8 @@ mod tests {
 
     #[test]
     fn certificate_expiry_warns_within_two_weeks() {
-        assert!(matches!(ends_in(&[15]), DoctorFinding::Ok(_)));
-        let DoctorFinding::Warn(words) = ends_in(&[300, 3]) else {
+        assert!(matches!(judge_end_in(&[15]), DoctorFinding::Ok(_)));
+        let DoctorFinding::Warn(words) = judge_end_in(&[300, 3]) else {
             panic!("no warning")
         };
         assert!(
@@ -116,7 +116,7 @@ mod tests {
             "{words}"
         );
         for days in [&[0][..], &[-1, 300]] {
-            let DoctorFinding::Failed(words, Remedy::RenewCertificates) = ends_in(days) else {
+            let DoctorFinding::Failed(words, Remedy::RenewCertificates) = judge_end_in(days) else {
                 panic!("no failure")
             };
             assert!(words.contains("planner has expired"), "{words}");

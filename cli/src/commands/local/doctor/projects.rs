@@ -141,8 +141,8 @@ mod tests {
             keys: many,
             has_more: false,
         };
-        let told = project.describe_missing(Ok(many));
-        assert!(told.ends_with("P18, P19 and more"), "{told}");
+        let problem = project.describe_missing(Ok(many));
+        assert!(problem.ends_with("P18, P19 and more"), "{problem}");
     }
 
     #[test]

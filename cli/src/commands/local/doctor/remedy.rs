@@ -47,7 +47,7 @@ enum RemedyTarget {
 }
 
 impl Remedy {
-    fn leads(self) -> RemedyTarget {
+    fn target(self) -> RemedyTarget {
         use RemedyTarget::{Read, Run};
         match self {
             Self::SetUpGithub => Run("journeyman setup github"),
@@ -130,7 +130,7 @@ impl Remedy {
 
 impl Display for Remedy {
     fn fmt(&self, out: &mut Formatter<'_>) -> Result {
-        match self.leads() {
+        match self.target() {
             RemedyTarget::Run(command) => write!(out, "-> `{command}`"),
             RemedyTarget::Read(page) => write!(out, "-> {}", describe_page(page)),
         }
@@ -180,7 +180,7 @@ mod tests {
     fn remedies_name_existing_commands_or_headings() {
         for (place, remedy) in ALL.iter().copied().enumerate() {
             assert_eq!(remedy as usize, place, "all of them are here, in their order");
-            match remedy.leads() {
+            match remedy.target() {
                 RemedyTarget::Read(page) => assert!(has_page(page), "{page}"),
                 RemedyTarget::Run(command) => {
                     let command = command.replace("OWNER/NAME", "acme/shop");

@@ -64,7 +64,8 @@ impl ProviderAddress {
             (None, _) => ANTHROPIC.to_owned(),
         };
         let embeddings = self.embeddings.as_ref();
-        let embeddings = embeddings.map(|it| it.base_url.clone().unwrap_or_else(|| OPENAI.to_owned()));
+        let embeddings =
+            embeddings.map(|address| address.base_url.clone().unwrap_or_else(|| OPENAI.to_owned()));
         let others = self.providers.values().flat_map(Self::list_urls);
         [own].into_iter().chain(embeddings).chain(others).collect()
     }
@@ -109,18 +110,23 @@ fn list_origins(
     instances: &InstanceSections,
     models: &RouteSections,
 ) -> BTreeSet<Url> {
-    let servers = [&sections.github_reader, &sections.github_writer];
-    let servers = servers.into_iter().flatten();
-    let servers = servers.chain(instances.github_readers().map(|(_, server)| server));
-    let servers = servers.flat_map(|server| [server.api_url.clone(), server.git_url.clone()]);
-    let sites = [&sections.jira_reader, &sections.jira_writer];
-    let sites = sites.into_iter().flatten();
-    let sites = sites.chain(instances.jira_readers().map(|(_, site)| site));
-    let sites = sites.map(|site| site.base_url.clone());
-    let models_of = models.model.iter().flat_map(ProviderAddress::list_urls);
+    let servers = [&sections.github_reader, &sections.github_writer]
+        .into_iter()
+        .flatten()
+        .chain(instances.github_readers().map(|(_, server)| server));
+    let sites = [&sections.jira_reader, &sections.jira_writer]
+        .into_iter()
+        .flatten()
+        .chain(instances.jira_readers().map(|(_, site)| site));
+    let providers = models.model.iter().flat_map(ProviderAddress::list_urls);
     let issuer = models.console.oidc.iter().map(|oidc| oidc.issuer.clone());
-    let urls = servers.chain(sites).chain(models_of).chain(issuer);
-    urls.filter_map(|url| find_origin(&url)).collect()
+    servers
+        .flat_map(|server| [server.api_url.clone(), server.git_url.clone()])
+        .chain(sites.map(|site| site.base_url.clone()))
+        .chain(providers)
+        .chain(issuer)
+        .filter_map(|url| find_origin(&url))
+        .collect()
 }
 
 /// Address of the server of a URL, without path and credentials.
@@ -147,7 +153,10 @@ async fn try_route(client: &Client, route: &OutboundRoute<'_>, url: Url) -> Doct
                 ) =>
         {
             let status = answer.status().as_u16();
-            DoctorFinding::Failed(format!("{server} {way}: the answer is {status}"), Remedy::Proxy)
+            DoctorFinding::Failed(
+                format!("{server} {way}: the proxy answers {status}"),
+                Remedy::Proxy,
+            )
         }
         // Any other answer comes from the server, even if it is an error.
         Ok(_) => DoctorFinding::Ok(format!("{server} {way}")),
