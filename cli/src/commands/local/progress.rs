@@ -39,7 +39,7 @@ impl ProgressDisplay {
     }
 
     /// Shows the current activity on one line.
-    pub(super) fn now(&self, words: &str) {
+    pub(super) fn show_activity(&self, words: &str) {
         self.0.set_message(flatten_text(words));
     }
 
@@ -75,7 +75,7 @@ mod tests {
         let mut printed = 0;
         suspend_display(|| printed += 1);
         let progress = ProgressDisplay::bar(2);
-        progress.now("one");
+        progress.show_activity("one");
         progress.step();
         suspend_display(|| printed += 1);
         drop(progress);

@@ -119,7 +119,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         progress: ProgressDisplay::bar(runs.len()),
     };
     let planned: Vec<EvalRunKey> = runs.iter().map(|(_, key)| key.clone()).collect();
-    let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.one(instance, key)));
+    let played = stream::iter(runs).map(|(instance, key)| Box::pin(session.play_run(instance, key)));
     let mut played = played.buffer_unordered(jobs);
     let mut problem = Ok(());
     // The second signal drops the runs, which still stop the services that they started.

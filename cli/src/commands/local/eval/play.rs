@@ -69,9 +69,9 @@ pub(super) async fn play_instance(
     shutdown: &CancellationToken,
 ) -> anyhow::Result<PlayedRun> {
     let ticket = parse_ticket_text(&instance.problem_statement)?;
-    let ground = build_folder_environment(instance, place)?;
+    let environment = build_folder_environment(instance, place)?;
     let Some(local) = shutdown
-        .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
+        .run_until_cancelled(Box::pin(LocalServices::start(environment.plan())))
         .await
     else {
         return Ok(PlayedRun::default());
@@ -81,13 +81,13 @@ pub(super) async fn play_instance(
         let client = Client::new(&local.url, local.token.clone())?;
         let run: RunId = client
             .jobs()
-            .dispatch_text(ground.ticket(), &ticket)
+            .dispatch_text(environment.ticket(), &ticket)
             .await?
             .run
             .parse()?;
-        let mut visit = RecordedVisit::new(client, run, place.kept)?;
-        visit.stay(shutdown).await?;
-        Ok(visit.outcome)
+        let mut recorder = RunRecorder::new(client, run, place.kept)?;
+        recorder.record_run(shutdown).await?;
+        Ok(recorder.outcome)
     };
     let played: anyhow::Result<PlayedRun> = Box::pin(worked).await;
     // The services stop after an error, too, because the next run starts its own.
@@ -112,7 +112,8 @@ fn build_folder_environment(
     FolderEnvironment::new(&folder, Some(&state), place.settings, place.rules, &setup, true)
 }
 
-struct RecordedVisit {
+/// Follows a run, and stores its journal and its timeline.
+struct RunRecorder {
     client: Client,
     run: RunId,
     journal: File,
@@ -120,7 +121,7 @@ struct RecordedVisit {
     outcome: PlayedRun,
 }
 
-impl RecordedVisit {
+impl RunRecorder {
     fn new(client: Client, run: RunId, kept: &Path) -> anyhow::Result<Self> {
         let create = |name: &str| {
             let path = kept.join(name);
@@ -135,7 +136,8 @@ impl RecordedVisit {
         })
     }
 
-    async fn stay(&mut self, shutdown: &CancellationToken) -> anyhow::Result<()> {
+    /// Records the run up to its end. `shutdown` stops it.
+    async fn record_run(&mut self, shutdown: &CancellationToken) -> anyhow::Result<()> {
         let mut events = pin!(self.client.runs().follow(&self.run).await?);
         let followed = shutdown
             .run_until_cancelled(Box::pin(self.follow(&mut events)))
@@ -157,7 +159,7 @@ impl RecordedVisit {
         while let Some(entry) = events.try_next().await? {
             // The entry is stored first, so that the journal on disk contains the entry that caused an
             // error.
-            self.keep(&entry)?;
+            self.store_entry(&entry)?;
             if let Fact::Parked {
                 waits_for: WaitCondition::Decision | WaitCondition::Answer,
             } = entry.fact
@@ -166,7 +168,7 @@ impl RecordedVisit {
                 self.outcome.asked = true;
                 self.client.runs().stop(&self.run).await?;
             }
-            self.outcome.note(entry);
+            self.outcome.add_entry(entry);
             if self.outcome.reason.is_some() {
                 return Ok(());
             }
@@ -174,7 +176,7 @@ impl RecordedVisit {
         anyhow::bail!("the live journal ended before the run did")
     }
 
-    fn keep(&mut self, entry: &JournalEntry) -> anyhow::Result<()> {
+    fn store_entry(&mut self, entry: &JournalEntry) -> anyhow::Result<()> {
         let start = self.outcome.journal.first().map_or(entry.at, |first| first.at);
         writeln!(self.journal, "{}", serde_json::to_string(entry)?).context("cannot write the journal")?;
         if let Some(line) = timeline::render_entry_line(entry, start) {
@@ -185,7 +187,7 @@ impl RecordedVisit {
 }
 
 impl PlayedRun {
-    fn note(&mut self, entry: JournalEntry) {
+    fn add_entry(&mut self, entry: JournalEntry) {
         if let Some(charge) = entry.fact.charge() {
             self.spend.add(charge.reply);
             self.turns += u32::from(matches!(entry.fact, Fact::ModelReplied { .. }));

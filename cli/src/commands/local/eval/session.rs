@@ -24,23 +24,31 @@ use super::{
 // Largest stored patch in bytes; a larger one is truncated.
 const MAX_PATCH: usize = 16 << 20;
 
+/// Evaluation that plays its runs, several at a time.
 pub(super) struct EvalSession {
     pub(super) state: Mutex<EvalSessionState>,
+    /// Folder for the results.
     pub(super) out: PathBuf,
+    /// Temporary folder for the repositories of the runs.
     pub(super) root: PathBuf,
     pub(super) settings: FolderRunSettings,
+    /// Runner of the tests that grade a change.
     pub(super) bench: FolderCheckRunner,
     pub(super) rules: Option<PathBuf>,
+    /// Limit of the cost of all runs, in millionths of a dollar.
     pub(super) max_cost: Option<u64>,
+    /// Number of planned runs.
     pub(super) planned: usize,
     pub(super) shutdown: CancellationToken,
     pub(super) progress: ProgressDisplay,
 }
 
+/// Results of an evaluation so far.
 pub(super) struct EvalSessionState {
     store: EvalResultStore,
     /// Finished runs, with or without a result.
-    over: usize,
+    finished: usize,
+    /// Reason against further runs.
     ended_early: Option<String>,
 }
 
@@ -48,7 +56,7 @@ impl EvalSessionState {
     pub(super) fn new(store: EvalResultStore) -> Self {
         Self {
             store,
-            over: 0,
+            finished: 0,
             ended_early: None,
         }
     }
@@ -75,8 +83,8 @@ impl EvalSession {
     ///
     /// # Errors
     /// When a result cannot be stored.
-    pub(super) async fn one(&self, instance: Arc<EvalInstance>, key: EvalRunKey) -> anyhow::Result<()> {
-        if self.state.lock().store.has(&key) || !self.may_begin() {
+    pub(super) async fn play_run(&self, instance: Arc<EvalInstance>, key: EvalRunKey) -> anyhow::Result<()> {
+        if self.state.lock().store.has(&key) || !self.can_begin_run() {
             return Ok(());
         }
         let name = format!("{}.{}", key.instance, key.run);
@@ -85,19 +93,19 @@ impl EvalSession {
         for folder in [&work, &kept] {
             std::fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
         }
-        let record = Box::pin(self.played(&instance, key, &work, &kept)).await?;
+        let record = Box::pin(self.play_and_grade(&instance, key, &work, &kept)).await?;
         if let Err(error) = tokio::fs::remove_dir_all(&work).await {
-            print_error(&format!("{} stays behind: {error}", work.display()));
+            print_error(&format!("cannot delete {}: {error}", work.display()));
         }
         let Some(record) = record else { return Ok(()) };
         // One lock covers count, output and record, so that concurrent runs print their numbers in
         // order.
         let mut state = self.state.lock();
-        state.over += 1;
+        state.finished += 1;
         self.progress.step();
         print_error(&format!(
             "[{}/{}] {}",
-            state.over,
+            state.finished,
             self.planned,
             evaluation::render_run_line(&record)
         ));
@@ -105,7 +113,7 @@ impl EvalSession {
         let records = &state.store.records;
         let spent: u64 = records.iter().map(|record| record.cost_micros).sum();
         let resolved = records.iter().filter(|record| record.resolved).count();
-        self.progress.now(&format!(
+        self.progress.show_activity(&format!(
             "{resolved} resolved, {}",
             crate::timeline::format_dollars(spent)
         ));
@@ -113,7 +121,7 @@ impl EvalSession {
     }
 
     /// True while time and money suffice for another run. Resumed runs of this evaluation count too.
-    fn may_begin(&self) -> bool {
+    fn can_begin_run(&self) -> bool {
         if self.shutdown.is_cancelled() {
             return false;
         }
@@ -122,7 +130,7 @@ impl EvalSession {
         let records = &state.store.records;
         let spent: u64 = records.iter().map(|record| record.cost_micros).sum();
         let is_unknown = records.iter().any(|record| record.unpriced > 0);
-        let why = if spent >= most {
+        let reason = if spent >= most {
             "--max-cost is reached"
         } else if is_unknown {
             "the price of the model is not known, so --max-cost cannot be kept"
@@ -130,14 +138,14 @@ impl EvalSession {
             return true;
         };
         if state.ended_early.is_none() {
-            print_error(&format!("no more runs: {why}"));
-            state.ended_early = Some(why.to_owned());
+            print_error(&format!("no more runs: {reason}"));
+            state.ended_early = Some(reason.to_owned());
         }
         false
     }
 
     /// Result of a run; `None` after an interruption.
-    async fn played(
+    async fn play_and_grade(
         &self,
         instance: &Arc<EvalInstance>,
         key: EvalRunKey,
@@ -153,24 +161,25 @@ impl EvalSession {
         let repository = play::locate_repository(work);
         evaluation::create_repository(instance, repository.clone()).await?;
         let played = Box::pin(play::play_instance(instance, &place, &self.shutdown)).await;
-        let (played, trouble) = match played {
+        let (played, failure) = match played {
             Ok(played) => (played, None),
             // A run whose services failed is a result too: an infrastructure failure.
             Err(error) => (PlayedRun::default(), Some(format!("{error:#}"))),
         };
-        if self.shutdown.is_cancelled() || (played.reason.is_none() && trouble.is_none()) {
+        if self.shutdown.is_cancelled() || (played.reason.is_none() && failure.is_none()) {
             return Ok(None);
         }
-        let leak = self.leak(instance, &repository, &played).await?;
-        let graded = self.graded(instance, &repository, &played, kept).await;
+        let leak = self.find_leak(instance, &repository, &played).await?;
+        let graded = self.grade(instance, &repository, &played, kept).await;
         // An interruption may have ended the tests early, so their result does not count.
         if self.shutdown.is_cancelled() {
             return Ok(None);
         }
-        Ok(Some(build_record(instance, key, &played, trouble, leak, graded)))
+        Ok(Some(build_record(instance, key, &played, failure, leak, graded)))
     }
 
-    async fn leak(
+    /// Text of the published patch that the run read; `None` for a task without one.
+    async fn find_leak(
         &self,
         instance: &EvalInstance,
         repository: &Path,
@@ -188,7 +197,7 @@ impl EvalSession {
     }
 
     /// Grade of a run's change; `None` without a change.
-    async fn graded(
+    async fn grade(
         &self,
         instance: &Arc<EvalInstance>,
         repository: &Path,
@@ -221,7 +230,7 @@ fn build_record(
     instance: &EvalInstance,
     key: EvalRunKey,
     played: &PlayedRun,
-    trouble: Option<String>,
+    failure: Option<String>,
     leak: Option<String>,
     graded: anyhow::Result<Option<InstanceGrade>>,
 ) -> EvalRunRecord {
@@ -232,7 +241,7 @@ fn build_record(
             Some(format!("not graded: {}", format_error_chain(error.as_ref()))),
         ),
     };
-    let infra = trouble
+    let infra = failure
         .or_else(|| played.reason.as_ref().and_then(describe_infrastructure_failure))
         .or(ungraded)
         .or_else(|| grade.as_ref().and_then(|grade| grade.infra.clone()));

@@ -77,8 +77,11 @@ impl AttendedRun {
 
 /// Last request of the run to its user.
 enum PendingRequest {
+    /// Answers to questions of the model.
     Questions(Vec<TicketQuestion>),
+    /// Approval of the change up to a head.
     Change(CommitId),
+    /// Approval of a plan by its id.
     Plan(CommitId, Box<ChangePlan>),
 }
 
@@ -95,15 +98,15 @@ pub(super) async fn work_on_text(
         print_result(&format!("run {run}"));
     }
     let mut events = pin!(client.runs().follow(&run).await?);
-    let mut visit = InteractiveVisit::new(client, run, form);
-    let followed = visit.follow(&mut events);
+    let mut follower = InteractiveFollower::new(client, run, form);
+    let followed = follower.follow(&mut events);
     if let Some(followed) = shutdown.run_until_cancelled(Box::pin(followed)).await {
         followed?;
-        return Ok(visit.outcome);
+        return Ok(follower.outcome);
     }
     print_error("stopping");
-    client.runs().stop(&visit.run).await?;
-    let rest = tokio::time::timeout(STOP_LIMIT, Box::pin(visit.follow(&mut events))).await;
+    client.runs().stop(&follower.run).await?;
+    let rest = tokio::time::timeout(STOP_LIMIT, Box::pin(follower.follow(&mut events))).await;
     if rest.is_err() {
         print_error(&format!(
             "the run did not end within {} s: its services stop without it",
@@ -111,24 +114,28 @@ pub(super) async fn work_on_text(
         ));
     }
     // An interrupted run has no result, whatever its journal contains by now.
-    visit.outcome.reason = None;
-    Ok(visit.outcome)
+    follower.outcome.reason = None;
+    Ok(follower.outcome)
 }
 
-struct InteractiveVisit<'a> {
+/// Follows a run, prints it and answers its requests with the user.
+struct InteractiveFollower<'a> {
     client: &'a Client,
     run: RunId,
     form: RunViewForm,
     brief: BriefView,
+    /// Start of the display, by the clock of this process.
     begun: Instant,
+    /// Time of the first entry.
     start: Option<Timestamp>,
-    asked: Option<PendingRequest>,
+    /// Last request of the run that is not answered yet.
+    pending: Option<PendingRequest>,
     outcome: AttendedRun,
     /// Absent while the user types, because the display would overwrite the input.
     progress: Option<ProgressDisplay>,
 }
 
-impl<'a> InteractiveVisit<'a> {
+impl<'a> InteractiveFollower<'a> {
     fn new(client: &'a Client, run: RunId, form: RunViewForm) -> Self {
         Self {
             client,
@@ -137,7 +144,7 @@ impl<'a> InteractiveVisit<'a> {
             brief: BriefView::default(),
             begun: Instant::now(),
             start: None,
-            asked: None,
+            pending: None,
             outcome: AttendedRun::default(),
             progress: Some(ProgressDisplay::spinner(Duration::ZERO)),
         }
@@ -152,9 +159,9 @@ impl<'a> InteractiveVisit<'a> {
             self.print_entry(&entry)?;
             self.show_activity(&entry.fact);
             if let Fact::Parked { waits_for } = entry.fact {
-                self.attend(waits_for).await?;
+                self.answer_wait(waits_for).await?;
             } else {
-                self.note(entry.fact);
+                self.record_fact(entry.fact);
             }
             if self.outcome.reason.is_some() {
                 return Ok(());
@@ -181,15 +188,15 @@ impl<'a> InteractiveVisit<'a> {
     fn show_activity(&self, fact: &Fact) {
         if let (Some(doing), Some(progress)) = (describe_activity(fact), &self.progress) {
             let cost = timeline::format_dollars(self.outcome.replies.spend.cost_usd.micros());
-            progress.now(&format!("{cost}  {doing}"));
+            progress.show_activity(&format!("{cost}  {doing}"));
         }
     }
 
-    fn note(&mut self, fact: Fact) {
+    fn record_fact(&mut self, fact: Fact) {
         if let Some(charge) = fact.charge() {
             self.outcome.replies.add(charge.reply);
         } else if let Fact::ReportRequested { request, .. } = fact {
-            self.note_request(request);
+            self.record_request(request);
         } else if let Fact::ReportSettled {
             outcome: OutboundOutcome::Done(receipt),
             ..
@@ -215,28 +222,28 @@ impl<'a> InteractiveVisit<'a> {
         }
     }
 
-    fn note_request(&mut self, request: OutboundAction) {
+    fn record_request(&mut self, request: OutboundAction) {
         if let OutboundAction::QuestionAsked(report::QuestionAsked { questions }) = request {
-            self.asked = Some(PendingRequest::Questions(questions));
+            self.pending = Some(PendingRequest::Questions(questions));
         } else if let OutboundAction::DecisionNeeded(proposal) = request {
-            self.asked = Some(PendingRequest::Change(proposal.push.head));
+            self.pending = Some(PendingRequest::Change(proposal.push.head));
         } else if let OutboundAction::PlanProposed(report::PlanProposed { id, plan, .. }) = request {
-            self.asked = Some(PendingRequest::Plan(id, plan));
+            self.pending = Some(PendingRequest::Plan(id, plan));
         } else if let OutboundAction::OpenPullRequest(opening) = request {
             self.outcome.title = Some(opening.title);
         }
     }
 
     /// Gives the run the input that it waits for, or stops it without a terminal.
-    async fn attend(&mut self, waits_for: WaitCondition) -> anyhow::Result<()> {
-        let asked = match waits_for {
-            WaitCondition::Decision | WaitCondition::Answer => self.asked.take(),
+    async fn answer_wait(&mut self, waits_for: WaitCondition) -> anyhow::Result<()> {
+        let pending = match waits_for {
+            WaitCondition::Decision | WaitCondition::Answer => self.pending.take(),
             WaitCondition::Report | WaitCondition::Retry | WaitCondition::Slot => None,
         };
         // A run that waits for a report, a retry or a slot continues without the user.
-        let Some(asked) = asked else { return Ok(()) };
+        let Some(pending) = pending else { return Ok(()) };
         self.progress = None;
-        let question = match asked {
+        let question = match pending {
             PendingRequest::Questions(questions) => UserQuestion::Questions(questions),
             PendingRequest::Change(head) => {
                 UserQuestion::Change(head, self.client.runs().diff_text(&self.run).await?)
