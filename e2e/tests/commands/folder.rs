@@ -316,7 +316,7 @@ async fn try_names_missing_setting_and_next_step() {
     let ran = run_program("journeyman", &["try", TEXT], &scene.environment(), nowhere.path()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
     assert!(
-        ran.err.contains("is in no git repository: run `git init") && ran.complaints().len() == 1,
+        ran.err.contains("is not in a git repository: run `git init") && ran.complaints().len() == 1,
         "{ran:?}"
     );
     let (environment, folder) = (scene.environment(), scene.folder());

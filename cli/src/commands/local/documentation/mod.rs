@@ -43,10 +43,7 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
 
 /// Text of a page, or of one section.
 fn read_page(wanted: &str) -> anyhow::Result<&'static str> {
-    let (name, anchor) = match wanted.split_once('#') {
-        Some((name, anchor)) => (name, Some(anchor)),
-        None => (wanted, None),
-    };
+    let (name, anchor) = split_anchor(wanted);
     // Other texts name the file in the repository.
     let name = name.strip_prefix("docs/").unwrap_or(name);
     let name = name.strip_suffix(".md").unwrap_or(name);
@@ -60,6 +57,14 @@ fn read_page(wanted: &str) -> anyhow::Result<&'static str> {
         Some(anchor) => page
             .find_section(anchor)
             .with_context(|| format!("the page {name} has no heading {anchor}")),
+    }
+}
+
+/// Name of a page, and the heading after `#`.
+fn split_anchor(page: &str) -> (&str, Option<&str>) {
+    match page.split_once('#') {
+        Some((name, anchor)) => (name, Some(anchor)),
+        None => (page, None),
     }
 }
 
@@ -94,10 +99,7 @@ pub(super) fn describe_page(page: &str) -> String {
 }
 
 fn find_installed_page(prefix: &Path, page: &str) -> Option<Url> {
-    let (name, anchor) = match page.split_once('#') {
-        Some((name, anchor)) => (name, Some(anchor)),
-        None => (page, None),
-    };
+    let (name, anchor) = split_anchor(page);
     let file = prefix.join(INSTALLED).join(format!("{name}.html"));
     let mut url = Url::from_file_path(file.is_file().then_some(file)?).ok()?;
     url.set_fragment(anchor);

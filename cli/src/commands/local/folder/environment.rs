@@ -113,16 +113,16 @@ fn write_folder_rules(
     setup: &FolderSetup,
 ) -> anyhow::Result<FolderRules> {
     let folder = tempfile::tempdir()?;
-    let mut own = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
-    // An absent part is that of the defaults.
+    let mut rules = json!({"repo": {"folder": state.name, "default_branch": head.branch}});
+    // The defaults replace an absent part.
     if !setup.commands.is_empty() {
-        own["executor"]["setup"] = json!(setup.commands);
+        rules["executor"]["setup"] = json!(setup.commands);
     }
     if !setup.hosts.is_empty() {
-        own["executor"]["network"] = json!(setup.hosts);
+        rules["executor"]["network"] = json!(setup.hosts);
     }
     // Every JSON document is also valid YAML.
-    std::fs::write(folder.path().join("folder.yaml"), own.to_string())?;
+    std::fs::write(folder.path().join("folder.yaml"), rules.to_string())?;
     let Some(defaults) = defaults else {
         return Ok(FolderRules {
             folder,

@@ -185,7 +185,7 @@ pub(super) async fn work_in_folder(
         .head()
         .map_err(|error| explain_repository_error(&place, &error))?;
     let mut settings = load_folder_settings(&asked)?;
-    settings.attend(&folder);
+    settings.add_interactive(&folder);
     if let Some(usd) = options.max_cost {
         settings.limit_cost(usd);
     }
@@ -193,18 +193,18 @@ pub(super) async fn work_in_folder(
     report_uncommitted_changes(&folder, &head, asked.accept, form)?;
     let (data, defaults) = (asked.data.as_deref(), asked.rules.as_deref());
     let setup = setup_plan::plan_setup(&folder, &head, &options.setup, defaults.is_some(), form).await?;
-    let ground = FolderEnvironment::new(&folder, data, &settings, defaults, &setup, !asked.dry_run)?;
-    ground
+    let environment = FolderEnvironment::new(&folder, data, &settings, defaults, &setup, !asked.dry_run)?;
+    environment
         .describe_obstacles()
         .for_each(|line| form.print_note(&line));
-    if !setup.hosts.is_empty() && !ground.has_setup() {
+    if !setup.hosts.is_empty() && !environment.has_setup() {
         form.print_note(setup_plan::ALLOW_WITHOUT_SETUP);
     }
     // The state exists by now, and no text has gone to the model.
     model_notice::print_model_notice(&state::find_state_base(data)?, &settings, form)?;
     let [shutdown, at_once] = bootstrap::listen_for_signals();
     let Some(local) = shutdown
-        .run_until_cancelled(Box::pin(LocalServices::start(ground.plan())))
+        .run_until_cancelled(Box::pin(LocalServices::start(environment.plan())))
         .await
     else {
         return Ok(ExitCode::from(EXIT_INTERRUPTED));
@@ -214,7 +214,7 @@ pub(super) async fn work_in_folder(
     let client = Client::new(&local.url, local.token.clone())?;
     let attended = Box::pin(interactive_run::work_on_text(
         &client,
-        ground.ticket(),
+        environment.ticket(),
         ticket,
         form,
         shutdown,
@@ -249,7 +249,7 @@ fn explain_repository_error(place: &Path, error: &git::Error) -> anyhow::Error {
     let place = place.display();
     match error {
         git::Error::NotFound(_) => anyhow::anyhow!(
-            "{place} is in no git repository: run `git init && git add -A && git commit -m Start` there"
+            "{place} is not in a git repository: run `git init && git add -A && git commit -m Start` there"
         ),
         git::Error::Missing { .. } => anyhow::anyhow!(
             "the git repository of {place} has no commit: run `git add -A && git commit -m Start` there"
@@ -287,7 +287,7 @@ fn report_uncommitted_changes(
 ) -> anyhow::Result<()> {
     let uncommitted = folder.uncommitted()?;
     if accept {
-        refuse_changes(uncommitted)?;
+        refuse_uncommitted_changes(uncommitted)?;
     }
     let (branch, commit) = (&head.branch, head.commit.short());
     form.print_note(&format!(
@@ -310,11 +310,11 @@ fn count_files(count: usize) -> String {
     }
 }
 
-fn refuse_changes(uncommitted: usize) -> anyhow::Result<()> {
+fn refuse_uncommitted_changes(uncommitted: usize) -> anyhow::Result<()> {
     if uncommitted > 0 {
         bail!(
-            "--accept checks the branch out, but there are uncommitted changes to {}: commit or stash them, or leave \
-             --accept away",
+            "--accept checks the branch out, but there are uncommitted changes to {}: commit or stash them, or omit \
+             --accept",
             count_files(uncommitted)
         );
     }
@@ -331,7 +331,7 @@ fn check_out_result(
     let Some(branch) = &attended.branch else {
         return Ok(());
     };
-    refuse_changes(folder.uncommitted()?)?;
+    refuse_uncommitted_changes(folder.uncommitted()?)?;
     folder.check_out(branch)?;
     form.print_note(&format!("checked out {branch}"));
     Ok(())

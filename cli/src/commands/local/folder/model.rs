@@ -60,7 +60,7 @@ pub(in super::super) struct FolderRunSettings {
 impl FolderRunSettings {
     /// Adds settings for interactive work: a run does not wait for a model that is unavailable, and commits have the author that
     /// the folder's git names.
-    pub(in super::super) fn attend(&mut self, folder: &FolderRepository) {
+    pub(in super::super) fn add_interactive(&mut self, folder: &FolderRepository) {
         let author = folder.commit_author().map(|author| author.to_string());
         for (key, value) in [
             ("PLANNER__WAIT_FOR_MODEL", Some("false".to_owned())),

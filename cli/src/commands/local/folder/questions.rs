@@ -101,7 +101,7 @@ async fn ask_decision(what: &str, head: &CommitId) -> anyhow::Result<Option<User
             Some(verdict @ (DecisionVerdict::Approve | DecisionVerdict::Reject)) => {
                 return Ok(Some(decide(verdict, String::new())));
             }
-            // A mistyped number is no request for a change.
+            // A mistyped number is not a request for a change.
             None if line.parse::<i64>().is_ok() => print_error(&format!("there is no option {line}")),
             None => return Ok(Some(decide(DecisionVerdict::Revise, line))),
         }

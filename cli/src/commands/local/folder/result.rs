@@ -76,12 +76,12 @@ fn render_result(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Vec<Terminal
     let cost = render_cost(outcome.replies);
     lines.push(TerminalLine::labeled("cost").with(Plain, &format!("{cost}{took}")));
     if let Some(branch) = &outcome.branch {
-        let not = if frame.dry_run {
+        let note = if frame.dry_run {
             " (not written: --dry-run)"
         } else {
             ""
         };
-        lines.push(TerminalLine::labeled("branch").with(Plain, &format!("{branch}{not}")));
+        lines.push(TerminalLine::labeled("branch").with(Plain, &format!("{branch}{note}")));
     }
     if let Some(patch) = &outcome.patch {
         // The receipt names the patch alone. The reporter writes the text next to it.
@@ -123,7 +123,7 @@ fn list_next_commands(outcome: &AttendedRun, frame: &ResultFrame<'_>) -> Vec<Ter
         let range = quote_for_shell(&format!("{base}...{branch}"));
         commands.push((format!("{git} diff {range}"), "shows the change"));
         if frame.accept {
-            commands.push((format!("{git} switch -"), "goes back to the branch before"));
+            commands.push((format!("{git} switch -"), "returns to the previous branch"));
         } else {
             commands.push((switch, "checks it out"));
         }
@@ -168,10 +168,10 @@ fn render_cost(sum: SpendSum) -> String {
         (0, _) => "nothing: the model did not reply".to_owned(),
         (replies, 0) => format!("{dollars} for {} of the model", count(replies)),
         (replies, unpriced) if unpriced == replies => {
-            format!("not known: the model's price is not ({})", count(replies))
+            format!("unknown, like the price of the model ({})", count(replies))
         }
         (replies, unpriced) => format!(
-            "{dollars} for {}, and what {unpriced} of them without a known price cost",
+            "{dollars} for {}, without the cost of {unpriced} of them, whose price is unknown",
             count(replies)
         ),
     }
@@ -367,8 +367,8 @@ next     git diff main...fix/shop-1  # shows the change
         };
         assert_eq!(of(12_345, 3, 0), "$0.0123 for 3 replies of the model");
         assert!(of(0, 0, 0).starts_with("nothing"));
-        assert!(of(0, 3, 3).starts_with("not known"));
-        assert!(of(12_345, 3, 1).contains("1 of them without a known price"));
+        assert!(of(0, 3, 3).starts_with("unknown"));
+        assert!(of(12_345, 3, 1).contains("without the cost of 1 of them"));
     }
 
     fn build_check_row(head: CheckOutcome, setup_hint: Option<SetupHint>) -> CheckRow {

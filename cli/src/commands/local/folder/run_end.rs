@@ -101,7 +101,7 @@ const fn describe_end(reason: &StopReason) -> (&'static str, &'static str) {
         ),
         StopReason::PriceUnknown { .. } => (
             "the run has a limit in dollars, and the price of the model is unknown",
-            "leave --max-cost away, or add the price to [model.prices] in the settings file",
+            "omit --max-cost, or add the price to [model.prices] in the settings file",
         ),
         StopReason::NoPlan => ("the model made no plan to decide about", ADD_DETAILS),
         StopReason::Stopped { .. } => ("the run was stopped", "give the command again to start over"),

@@ -34,7 +34,7 @@ impl FolderState {
         let base = find_state_base(chosen)?;
         let root = base.join(format!("{name}-{}", short_digest(path)));
         if root.starts_with(path) {
-            bail!("the state must not lie in the folder itself: name another one with --data");
+            bail!("the state cannot be in the folder itself: name another place with --data");
         }
         std::fs::create_dir_all(&root).with_context(|| format!("cannot create {}", root.display()))?;
         let lock = lock_state(&root)?;
@@ -148,9 +148,9 @@ fn build_folder_name(path: &Path) -> InstanceName {
     named.unwrap_or_else(|_| build_fallback_name())
 }
 
-#[expect(clippy::expect_used, reason = "a constant that is a legal name")]
+#[expect(clippy::expect_used, reason = "a constant that is a valid name")]
 fn build_fallback_name() -> InstanceName {
-    "repository".parse().expect("a legal name")
+    "repository".parse().expect("a valid name")
 }
 
 #[cfg(test)]
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn the_state_never_lies_in_the_folder() {
+    fn state_inside_its_folder_is_refused() {
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("state");
         assert!(FolderState::open(folder.path(), Some(&inside)).is_err());
