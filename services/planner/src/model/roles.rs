@@ -23,7 +23,7 @@ pub(super) const fn role_name(role: ModelRole) -> &'static str {
     }
 }
 
-fn role_settings(model: &ModelSettings, role: ModelRole) -> RoleSettings {
+fn find_role_settings(model: &ModelSettings, role: ModelRole) -> RoleSettings {
     match role {
         ModelRole::Default => RoleSettings::default(),
         ModelRole::Fast => model.roles.fast.clone(),
@@ -39,16 +39,23 @@ pub(super) struct ChainEntry {
     pub(super) settings: Arc<ModelSettings>,
 }
 
+impl ChainEntry {
+    /// Returns true if both entries call the same model of the same provider.
+    fn is_same_model(&self, other: &Self) -> bool {
+        self.provider == other.provider && self.settings.name == other.settings.name
+    }
+}
+
 /// Builds the chain of a role.
 ///
 /// # Errors
 /// An unknown provider, by the key that names it.
 pub(super) fn build_chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<ChainEntry>, Error> {
-    let wanted = role_settings(model, role);
+    let wanted = find_role_settings(model, role);
     let key = |field: &str| format!("model.roles.{}.{field}", role_name(role));
     let provider = wanted.provider.as_deref().unwrap_or(MAIN);
-    let mut first =
-        chain_entry(model, provider, None).ok_or_else(|| missing_provider(&key("provider"), provider))?;
+    let mut first = build_chain_entry(model, provider, None)
+        .ok_or_else(|| missing_provider(&key("provider"), provider))?;
     let settings = Arc::make_mut(&mut first.settings);
     if let Some(name) = wanted.name {
         settings.name = name;
@@ -64,13 +71,10 @@ pub(super) fn build_chain(model: &ModelSettings, role: ModelRole) -> Result<Vec<
     };
     let mut chain = vec![first];
     for entry in fallbacks.iter() {
-        let place = resolve_entry(model, entry).ok_or_else(|| missing_provider(&listed_at, entry))?;
-        let is_known = |known: &ChainEntry| {
-            known.provider == place.provider && known.settings.name == place.settings.name
-        };
+        let fallback = resolve_entry(model, entry).ok_or_else(|| missing_provider(&listed_at, entry))?;
         // A fallback that equals an earlier entry would only repeat its failure.
-        if !chain.iter().any(is_known) {
-            chain.push(place);
+        if !chain.iter().any(|known| known.is_same_model(&fallback)) {
+            chain.push(fallback);
         }
     }
     Ok(chain)
@@ -93,7 +97,7 @@ pub(crate) fn conversation_limits(model: &ModelSettings) -> Result<BTreeMap<Mode
 pub(super) fn find_chain_limit(model: &ModelSettings, chain: &[ChainEntry]) -> u64 {
     let limits = chain
         .iter()
-        .map(|place| prices::conversation_limit(model, &place.settings.name));
+        .map(|entry| prices::conversation_limit(model, &entry.settings.name));
     limits.min().unwrap_or_default()
 }
 
@@ -105,24 +109,20 @@ pub(super) fn override_chain(model: &ModelSettings, chain: &[ChainEntry], wanted
         Arc::make_mut(&mut first.settings).name = wanted.to_owned();
         Some(first)
     });
-    let is_first = |place: &&ChainEntry| {
-        first.as_ref().is_some_and(|first| {
-            first.provider == place.provider && first.settings.name == place.settings.name
-        })
-    };
-    let rest: Vec<ChainEntry> = chain.iter().filter(|place| !is_first(place)).cloned().collect();
+    let is_first = |entry: &&ChainEntry| first.as_ref().is_some_and(|first| first.is_same_model(entry));
+    let rest: Vec<ChainEntry> = chain.iter().filter(|entry| !is_first(entry)).cloned().collect();
     first.into_iter().chain(rest).collect()
 }
 
 /// Resolves `provider` or `provider:model`.
 fn resolve_entry(model: &ModelSettings, entry: &str) -> Option<ChainEntry> {
     match entry.split_once(':') {
-        Some((provider, name)) => chain_entry(model, provider, Some(name)),
-        None => chain_entry(model, entry, None),
+        Some((provider, name)) => build_chain_entry(model, provider, Some(name)),
+        None => build_chain_entry(model, entry, None),
     }
 }
 
-fn chain_entry(model: &ModelSettings, provider: &str, name: Option<&str>) -> Option<ChainEntry> {
+fn build_chain_entry(model: &ModelSettings, provider: &str, name: Option<&str>) -> Option<ChainEntry> {
     let settings = match provider {
         MAIN => model,
         other => model.providers.get(other)?,
@@ -174,9 +174,9 @@ pub(crate) fn check_models(model: &ModelSettings) -> Result<(), Error> {
         }
     }
     for role in ROLES {
-        for place in build_chain(model, role)? {
+        for entry in build_chain(model, role)? {
             let section = format!("model.roles.{}", role_name(role));
-            check_dialect(&place.settings, &section)?;
+            check_dialect(&entry.settings, &section)?;
         }
     }
     if let Some((name, _)) = model.windows.iter().find(|(_, tokens)| **tokens < LEAST_WINDOW) {

@@ -6,14 +6,14 @@ use testkit::model::{MODEL_ACCESS_KEY_ID, MODEL_AUTH_TOKEN, MODEL_REGION, MODEL_
 use super::bodies::build_image_message;
 use super::*;
 use crate::model::target::ModelTarget;
-use crate::transcript::{OutputSchema, read_structured as read_form};
+use crate::transcript::{OutputSchema, read_structured};
 
 fn build_provider_settings(dialect: &str, url: &str, more: serde_json::Value) -> ModelSettings {
     let all = json!({ "dialect": dialect, "base_url": url, "name": "scripted", "max_output_tokens": 4000 });
     build_settings(all, &more)
 }
 
-fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
+fn list_credential_settings(url: &str) -> Vec<(&'static str, ModelSettings)> {
     let signed = json!({
         "name": "anthropic.claude-sonnet-4-5-20250929-v1:0",
         "region": MODEL_REGION,
@@ -57,13 +57,13 @@ fn ways_in(url: &str) -> Vec<(&'static str, ModelSettings)> {
 
 #[tokio::test]
 async fn every_credential_kind_holds_tool_conversation() {
-    for place in 0..ways_in("").len() {
+    for place in 0..list_credential_settings("").len() {
         let script = vec![
             build_read_step().and_call("read_file", json!({ "path": "b" })),
             ScriptStep::reply("Done.").expecting("total = 1"),
         ];
         let model = start_model(script).await;
-        let (dialect, settings) = ways_in(&model.url()).remove(place);
+        let (dialect, settings) = list_credential_settings(&model.url()).remove(place);
         let mut transcript = build_opening_transcript();
         let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         assert_eq!(reply.stop, ReplyStop::ToolUse);
@@ -81,7 +81,7 @@ async fn every_credential_kind_holds_tool_conversation() {
 #[tokio::test]
 async fn refused_credentials_are_named_never_shown() {
     let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
-    for (_, mut settings) in ways_in(&model.url()) {
+    for (_, mut settings) in list_credential_settings(&model.url()) {
         let wrong = || Some("wrong-secret".into());
         settings.api_key = settings.api_key.and(wrong());
         settings.auth_token = settings.auth_token.and(wrong());
@@ -105,7 +105,7 @@ async fn thinking_comes_back_with_its_signature() {
             ScriptStep::reply("Done."),
         ];
         let model = start_model(script).await;
-        let (_, settings) = ways_in(&model.url()).remove(place);
+        let (_, settings) = list_credential_settings(&model.url()).remove(place);
         let mut transcript = build_opening_transcript();
         let reply = ask_with_settings(&settings, &transcript).await.unwrap();
         let Some(ReplyBlock::Opaque { provider, value, .. }) = reply.blocks.first() else {
@@ -234,16 +234,16 @@ async fn structured_reply_is_read_from_providers() {
             "required": ["ok"],
         }),
     };
-    for place in 0..ways_in("").len() {
+    for place in 0..list_credential_settings("").len() {
         let model = start_model(vec![ScriptStep::reply(r#"{"ok":true}"#)]).await;
-        let (_, settings) = ways_in(&model.url()).remove(place);
+        let (_, settings) = list_credential_settings(&model.url()).remove(place);
         let transcript = ModelTranscript {
             tools: Vec::new(),
             output: Some(output.clone()),
             ..build_opening_transcript()
         };
         let reply = ask_with_settings(&settings, &transcript).await.unwrap();
-        let verdict: Verdict = read_form(&reply).unwrap();
+        let verdict: Verdict = read_structured(&reply).unwrap();
         assert_eq!(verdict, Verdict { ok: true });
         assert_eq!(model.violations(), Vec::<String>::new());
     }
@@ -251,7 +251,7 @@ async fn structured_reply_is_read_from_providers() {
 
 #[tokio::test]
 async fn too_long_conversation_has_separate_fault() {
-    let said = [
+    let refusals = [
         (
             "anthropic",
             400,
@@ -283,15 +283,15 @@ async fn too_long_conversation_has_separate_fault() {
             r#"{"message":"Input is too long for requested model."}"#,
         ),
     ];
-    for (dialect, status, body) in said {
+    for (dialect, status, body) in refusals {
         let kind = provoke_fault(dialect, status, body).await;
         assert_eq!(kind, ModelFault::ContextTooLong, "{body}");
     }
 }
 
 #[tokio::test]
-async fn refusals_have_kinds() {
-    let said = [
+async fn each_refusal_has_its_kind() {
+    let refusals = [
         (
             "openai",
             429,
@@ -324,14 +324,14 @@ async fn refusals_have_kinds() {
         ),
         ("openai", 400, "<html>", ModelFault::Refused),
     ];
-    for (dialect, status, body, kind) in said {
+    for (dialect, status, body, kind) in refusals {
         assert_eq!(provoke_fault(dialect, status, body).await, kind, "{body}");
     }
 }
 
 #[tokio::test]
 async fn headers_of_the_settings_are_sent_along() {
-    let server = Answering::start(|headers| match headers.get("x-team") {
+    let server = FixedAnswerServer::start(|headers| match headers.get("x-team") {
         Some(team) if team == "cart" => (404, "{}"),
         _ => (401, "{}"),
     })
@@ -357,12 +357,12 @@ async fn provoke_fault(dialect: &str, status: u16, body: &'static str) -> ModelF
 }
 
 /// Server with one response, which stops on drop.
-struct Answering {
+struct FixedAnswerServer {
     url: String,
     _server: tokio_util::task::AbortOnDropHandle<()>,
 }
 
-impl Answering {
+impl FixedAnswerServer {
     async fn start<F>(answer: F) -> Self
     where
         F: Fn(axum::http::HeaderMap) -> (u16, &'static str) + Clone + Send + Sync + 'static,
@@ -385,16 +385,16 @@ impl Answering {
     }
 }
 
-/// Returns the message for a server's response, and the number of requests.
+/// Returns the error for a server's response, and the number of requests.
 async fn provoke_error(
     dialect: &str,
     status: u16,
     body: &'static str,
     more: serde_json::Value,
 ) -> (ModelError, usize) {
-    let asked_times = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
-    let counter = asked_times.clone();
-    let server = Answering::start(move |_| {
+    let requests = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let counter = requests.clone();
+    let server = FixedAnswerServer::start(move |_| {
         counter.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         (status, body)
     })
@@ -405,7 +405,7 @@ async fn provoke_error(
     )
     .await
     .unwrap_err();
-    (error, asked_times.load(std::sync::atomic::Ordering::Relaxed))
+    (error, requests.load(std::sync::atomic::Ordering::Relaxed))
 }
 
 #[tokio::test]
@@ -487,7 +487,7 @@ async fn unreachable_address_is_named_within_seconds() {
 #[tokio::test]
 async fn reply_without_usage_has_no_price() {
     let wire = "data: {\"model\":\"claude-sonnet-4-5\",\"choices\":[{\"delta\":{\"content\":\"Hm.\"},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n";
-    let server = Answering::start(move |_| (200, wire)).await;
+    let server = FixedAnswerServer::start(move |_| (200, wire)).await;
     let more = json!({ "api_key": "k", "name": "claude-sonnet-4-5" });
     let reply = ask_with_settings(
         &build_provider_settings("openai", &server.url, more),

@@ -13,14 +13,14 @@ use crate::run::machine::PhaseResult;
 use crate::run::{RunAction, decide_action};
 use crate::transcript::{ModelTranscript, TranscriptMessage};
 
-fn build_intake_play(looks: &[ModelReply]) -> Play {
+fn build_intake_play(replies: &[ModelReply]) -> Play {
     let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.intake = true;
     asked.text.description =
         "Totals are wrong.\n\nAcceptance criteria:\n- Totals count pieces\n- Taxes stay".to_owned();
     let mut play = Play::implement(asked, build_work_replies());
     play.around
-        .insert(RunPhase::Intake, looks.iter().cloned().collect());
+        .insert(RunPhase::Intake, replies.iter().cloned().collect());
     play
 }
 
@@ -28,7 +28,7 @@ fn build_intake_reply(fields: &Value) -> ModelReply {
     build_end_reply(&surrounding_replies::render_intake(fields))
 }
 
-fn last_words(transcript: &ModelTranscript) -> &str {
+fn read_last_message(transcript: &ModelTranscript) -> &str {
     match transcript.messages.last().unwrap() {
         TranscriptMessage::User(words) => words,
         other => panic!("{other:?}"),
@@ -57,12 +57,12 @@ fn build_comment_news(sequence: u64, may_instruct: bool) -> Fact {
 
 #[test]
 fn work_prompt_has_intake_and_criteria() {
-    let seen = json!({
+    let fields = json!({
         "kind": "bug", "one_liner": "Multiply by the quantity.", "class": "trivial", "files": ["shop/cart.py", "../etc"],
         "components": ["checkout"],
         "criteria": [{"quote": "totals  are WRONG", "testable": true}, {"quote": "taxes stay", "testable": true}],
     });
-    let mut play = build_intake_play(&[build_intake_reply(&seen)]);
+    let mut play = build_intake_play(&[build_intake_reply(&fields)]);
     play.until_model_call();
     assert_eq!(play.transcript().tools, []);
     assert_eq!(play.transcript().output.unwrap().name, "intake");
@@ -71,7 +71,7 @@ fn work_prompt_has_intake_and_criteria() {
     let quotes: Vec<_> = intake
         .criteria
         .iter()
-        .map(|one| (one.quote.as_str(), one.testable))
+        .map(|criterion| (criterion.quote.as_str(), criterion.testable))
         .collect();
     assert_eq!(
         quotes,
@@ -151,9 +151,9 @@ fn second_unusable_intake_is_skipped() {
         play.until_model_call();
         let transcript = play.transcript();
         assert!(
-            last_words(&transcript).contains(fault),
+            read_last_message(&transcript).contains(fault),
             "{}",
-            last_words(&transcript)
+            read_last_message(&transcript)
         );
         play.perform(decide_action(&play.state));
         play.until_model_call();
@@ -195,7 +195,7 @@ fn intake_question_precedes_work_with_answer() {
     play.until_model_call();
     assert_eq!(play.state.conversation().dialog().unwrap().phase, RunPhase::Work);
     let transcript = play.transcript();
-    assert!(last_words(&transcript).contains("They are net."));
+    assert!(read_last_message(&transcript).contains("They are net."));
 }
 
 #[test]
@@ -281,10 +281,10 @@ fn duplicate_decline_requires_known_ticket() {
             IntakeDecision::Go | IntakeDecision::Ask { .. } => None,
         }
     };
-    let said = |text: &str| Some(text.to_owned());
-    assert_eq!(ended("duplicate", "ENG-9"), said("ENG-9: Both want the same."));
-    assert_eq!(ended("already_done", "#4"), said("#4: Both want the same."));
-    assert_eq!(ended("duplicate", "ENG-10"), None, "nobody knows that ticket");
+    let reason = |text: &str| Some(text.to_owned());
+    assert_eq!(ended("duplicate", "ENG-9"), reason("ENG-9: Both want the same."));
+    assert_eq!(ended("already_done", "#4"), reason("#4: Both want the same."));
+    assert_eq!(ended("duplicate", "ENG-10"), None, "that ticket is unknown");
     assert_eq!(ended("already_done", "#5"), None, "it was refused");
     assert_eq!(ended("duplicate", ""), None);
 }
