@@ -33,7 +33,7 @@ struct CommitPlan {
 }
 
 impl CommitPlan {
-    fn writes(&self) -> usize {
+    fn count_writes(&self) -> usize {
         self.blobs.len() + self.requests.len() + 1
     }
 }
@@ -59,7 +59,7 @@ impl ApiCommits<'_> {
             let head = known.and_then(|record| record.signed_head(&source.id));
             match head {
                 // After the first missing commit, an earlier one would have another parent.
-                Some(head) if missing.is_empty() && self.is_there(head).await? => {
+                Some(head) if missing.is_empty() && self.is_verified(head).await? => {
                     heads.insert(source.id.clone(), head.clone());
                     signed.push(SignedCommit {
                         source: source.id,
@@ -85,9 +85,9 @@ impl ApiCommits<'_> {
     }
 
     /// Returns true if GitHub has the commit, and verifies it.
-    async fn is_there(&self, head: &CommitId) -> Result<bool, EffectError> {
-        let judged = self.commits.verification(self.repository, head).await?;
-        Ok(judged.is_some_and(|judged| judged.verified))
+    async fn is_verified(&self, head: &CommitId) -> Result<bool, EffectError> {
+        let verification = self.commits.verification(self.repository, head).await?;
+        Ok(verification.is_some_and(|verification| verification.verified))
     }
 
     async fn plan_all(&self, sources: Vec<CommitSource>) -> Result<Vec<CommitPlan>, EffectError> {
@@ -156,7 +156,7 @@ fn plan_commits(mirror: &Path, sources: Vec<CommitSource>) -> Result<Option<Vec<
             requests: Vec::new(),
         };
         plan_trees(&repository, edits, &mut plan)?;
-        writes += plan.writes();
+        writes += plan.count_writes();
         if writes > MAX_WRITES {
             return Ok(None);
         }
@@ -181,8 +181,8 @@ fn plan_trees(
             content: TreeContent::Removed,
         })
         .collect();
-    for some in removals.chunks(MAX_REQUEST_PATHS) {
-        plan.requests.push(some.to_vec());
+    for request in removals.chunks(MAX_REQUEST_PATHS) {
+        plan.requests.push(request.to_vec());
     }
     let (mut request, mut text_bytes) = (Vec::new(), 0);
     for edit in written {
@@ -254,11 +254,11 @@ mod tests {
     ) -> Option<Vec<CommitPlan>> {
         let folder = tempfile::tempdir().unwrap();
         let git = git2::Repository::init_bare(folder.path()).unwrap();
-        let who = Signature::new("Ann", "ann@acme.test", &Time::new(1_700_000_000, 0)).unwrap();
+        let author = Signature::new("Ann", "ann@acme.test", &Time::new(1_700_000_000, 0)).unwrap();
         let empty = git
             .find_tree(git.treebuilder(None).unwrap().write().unwrap())
             .unwrap();
-        let root = git.commit(None, &who, &who, "root", &empty, &[]).unwrap();
+        let root = git.commit(None, &author, &author, "root", &empty, &[]).unwrap();
         let mut last = git.find_commit(root).unwrap();
         for number in 0..count {
             let before = last.tree().unwrap();
@@ -267,7 +267,9 @@ mod tests {
                 tree.insert(name, git.blob(&bytes).unwrap(), 0o100_644).unwrap();
             }
             let tree = git.find_tree(tree.write().unwrap()).unwrap();
-            let id = git.commit(None, &who, &who, "more", &tree, &[&last]).unwrap();
+            let id = git
+                .commit(None, &author, &author, "more", &tree, &[&last])
+                .unwrap();
             last = git.find_commit(id).unwrap();
         }
         let repository = BareRepository::open(folder.path()).unwrap();
@@ -289,7 +291,10 @@ mod tests {
             ]
         });
         let plan = plans.unwrap().remove(0);
-        assert_eq!((plan.blobs.len(), plan.requests.len(), plan.writes()), (2, 1, 4));
+        assert_eq!(
+            (plan.blobs.len(), plan.requests.len(), plan.count_writes()),
+            (2, 1, 4)
+        );
         let [text, binary, long] = plan.requests[0].as_slice() else {
             panic!("{:?}", plan.requests)
         };
