@@ -14,10 +14,7 @@ use serde_json::{Value, json};
 use super::auth::{AppCaller, GitHubCaller, not_found, refuse_request};
 use super::hub::GitHubState;
 use super::scope::{AccessToken, TokenPermissions, TokenRequest};
-use super::shape::{
-    extend_object, render_account, render_app as app_json, render_collaborator,
-    render_installation as installation_json,
-};
+use super::shape::{extend_object, render_account, render_app, render_collaborator, render_installation};
 use super::state::RepositoryRecord;
 use super::{READER_INSTALLATION_ID, WRITER_INSTALLATION_ID, repository};
 use crate::http::{is_json, parse_json, render_json_answer};
@@ -69,15 +66,15 @@ pub(super) fn render_validation_failure(errors: &Value) -> Response {
     )
 }
 
-/// Calls `look` with a repository; an unknown repository answers 404.
+/// Calls `read` with a repository; an unknown repository answers 404.
 pub(super) fn with_repo<T>(
     hub: &GitHubState,
     owner: &str,
     name: &str,
-    look: impl FnOnce(&mut RepositoryRecord) -> Result<T, Response>,
+    read: impl FnOnce(&mut RepositoryRecord) -> Result<T, Response>,
 ) -> Result<T, Response> {
     let mut world = hub.world();
-    look(world.repo(&format!("{owner}/{name}")).map_err(|_| not_found())?)
+    read(world.repo(&format!("{owner}/{name}")).map_err(|_| not_found())?)
 }
 
 #[derive(Deserialize)]
@@ -183,11 +180,11 @@ pub(super) async fn get_app(State(hub): State<Arc<GitHubState>>, caller: AppCall
         .get(&caller.id)
         .map(|app| format!("{}[bot]", app.slug));
     let Some(login) = login else {
-        return render_json_answer(StatusCode::OK, extend_object(app_json(caller.login()), own));
+        return render_json_answer(StatusCode::OK, extend_object(render_app(caller.login()), own));
     };
     let page = format!("{}/apps/{}", hub.url, login.trim_end_matches("[bot]"));
     let own = extend_object(own, json!({"id": caller.id, "html_url": page}));
-    render_json_answer(StatusCode::OK, extend_object(app_json(&login), own))
+    render_json_answer(StatusCode::OK, extend_object(render_app(&login), own))
 }
 
 pub(super) async fn get_current_user(caller: GitHubCaller) -> Response {
@@ -218,7 +215,7 @@ pub(super) async fn get_installation(
 ) -> RestAnswer {
     let id = installation_id(&caller);
     with_repo(&hub, &owner, &name, |_| Ok(()))?;
-    let body = installation_json(id, &owner, caller.login(), &hub.url);
+    let body = render_installation(id, &owner, caller.login(), &hub.url);
     let body = extend_object(body, json!({"permissions": caller.permissions(&hub)}));
     Ok(render_json_answer(StatusCode::OK, body))
 }
@@ -274,8 +271,8 @@ fn find_covered_repositories(
     wanted: &TokenRequest,
 ) -> Result<Option<Vec<String>>, Response> {
     let world = hub.world();
-    let find = |is_it: &dyn Fn(&RepositoryRecord) -> bool| {
-        let found = world.repos.values().find(|repo| is_it(repo));
+    let find = |is_wanted: &dyn Fn(&RepositoryRecord) -> bool| {
+        let found = world.repos.values().find(|repo| is_wanted(repo));
         let missing = || {
             render_validation_failure(
                 &json!([{"message": "There is at least one repository that does not exist"}]),
