@@ -108,7 +108,7 @@ mod tests {
 
     const SHA: &str = "0123456789abcdef0123456789abcdef01234567";
 
-    fn read(event: &str, mut body: Value) -> Option<AffectedPullRequests> {
+    fn find_affected_by(event: &str, mut body: Value) -> Option<AffectedPullRequests> {
         body["repository"] = json!({"full_name": "acme/shop"});
         body["sender"] = json!({"login": "rita", "id": 1});
         let delivery = WebhookDelivery {
@@ -121,7 +121,7 @@ mod tests {
         find_affected(&WebhookPayload::open(&delivery).unwrap()).unwrap()
     }
 
-    fn one(is_queued: bool) -> Option<AffectedPullRequests> {
+    fn build_affected_pull(is_queued: bool) -> Option<AffectedPullRequests> {
         Some(AffectedPullRequests::One {
             repository: "acme/shop".parse().unwrap(),
             number: 7,
@@ -148,13 +148,17 @@ mod tests {
     fn pull_request_actions_affect_queue() {
         let body = |action: &str| json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "fix/ENG-1"}}});
         for (action, affected) in [
-            ("enqueued", one(true)),
-            ("dequeued", one(true)),
-            ("auto_merge_enabled", one(false)),
-            ("ready_for_review", one(false)),
+            ("enqueued", build_affected_pull(true)),
+            ("dequeued", build_affected_pull(true)),
+            ("auto_merge_enabled", build_affected_pull(false)),
+            ("ready_for_review", build_affected_pull(false)),
             ("labeled", None),
         ] {
-            assert_eq!(read("pull_request", body(action)), affected, "{action}");
+            assert_eq!(
+                find_affected_by("pull_request", body(action)),
+                affected,
+                "{action}"
+            );
         }
     }
 
@@ -178,26 +182,30 @@ mod tests {
                 json!({"action": "checks_requested", "merge_group": {"head_ref": format!("refs/heads/{branch}")}}),
             ),
         ] {
-            assert_eq!(read(event, body), one(true), "{event}");
+            assert_eq!(
+                find_affected_by(event, body),
+                build_affected_pull(true),
+                "{event}"
+            );
         }
         let other = json!({"action": "completed", "check_suite": {"head_sha": SHA, "head_branch": "main"}});
-        assert_eq!(read("check_suite", other), None);
+        assert_eq!(find_affected_by("check_suite", other), None);
     }
 
     #[test]
     fn push_affects_pull_requests_of_base() {
         let body = |name: &str, deleted: bool| json!({"ref": name, "after": SHA, "deleted": deleted});
         assert_eq!(
-            read("push", body("refs/heads/main", false)),
+            find_affected_by("push", body("refs/heads/main", false)),
             Some(AffectedPullRequests::OfBase {
                 repository: "acme/shop".parse().unwrap(),
                 branch: "main".to_owned(),
             })
         );
-        assert_eq!(read("push", body("refs/heads/main", true)), None);
-        assert_eq!(read("push", body("refs/tags/v1", false)), None);
+        assert_eq!(find_affected_by("push", body("refs/heads/main", true)), None);
+        assert_eq!(find_affected_by("push", body("refs/tags/v1", false)), None);
         assert_eq!(
-            read("push", body("refs/heads/gh-readonly-queue/main/pr-7-0", false)),
+            find_affected_by("push", body("refs/heads/gh-readonly-queue/main/pr-7-0", false)),
             None
         );
     }

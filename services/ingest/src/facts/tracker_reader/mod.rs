@@ -252,17 +252,33 @@ impl From<github::GitHubDiscussion> for TrackerIssue {
     }
 }
 
-impl From<github::DiscussionComment> for TrackerComment {
-    fn from(comment: github::DiscussionComment) -> Self {
-        let author = comment.author.map(convert_user).unwrap_or_default();
+impl TrackerComment {
+    fn of_github_user(
+        author: Option<github::GitHubUser>,
+        text: String,
+        created: Timestamp,
+        updated: Timestamp,
+    ) -> Self {
+        let author = author.map(convert_user).unwrap_or_default();
         Self {
             author: author.display_name,
             author_id: author.id,
             by_bot: author.is_bot,
-            created: comment.created_at,
-            updated: comment.updated_at,
-            text: comment.body,
+            created,
+            updated,
+            text,
         }
+    }
+}
+
+impl From<github::DiscussionComment> for TrackerComment {
+    fn from(comment: github::DiscussionComment) -> Self {
+        Self::of_github_user(
+            comment.author,
+            comment.body,
+            comment.created_at,
+            comment.updated_at,
+        )
     }
 }
 
@@ -330,15 +346,12 @@ impl From<github::IssueEdit> for TrackerEdit {
 
 impl From<github::IssueComment> for TrackerComment {
     fn from(comment: github::IssueComment) -> Self {
-        let author = comment.author.map(convert_user).unwrap_or_default();
-        Self {
-            author: author.display_name,
-            author_id: author.id,
-            by_bot: author.is_bot,
-            created: comment.created_at,
-            updated: comment.updated_at,
-            text: comment.body,
-        }
+        Self::of_github_user(
+            comment.author,
+            comment.body,
+            comment.created_at,
+            comment.updated_at,
+        )
     }
 }
 
