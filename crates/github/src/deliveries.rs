@@ -2,8 +2,9 @@
 
 use domain::{InstanceName, Timestamp};
 use serde::Deserialize;
+use webclient::truncate_service_text;
 
-use crate::{Error, HookDelivery, client::GitHubClients, error::truncate_text, transport::PAGE};
+use crate::{Error, HookDelivery, client::GitHubClients, transport::PAGE};
 
 const MAX_DELIVERY_PAGES: usize = 10;
 
@@ -35,7 +36,7 @@ impl TryFrom<WireDelivery> for HookDelivery {
     type Error = Error;
     fn try_from(wire: WireDelivery) -> Result<Self, Error> {
         let delivered_at = Timestamp::parse(&wire.delivered_at).ok_or_else(|| Error::Malformed {
-            detail: format!("delivered_at {}", truncate_text(&wire.delivered_at)),
+            detail: format!("delivered_at {}", truncate_service_text(&wire.delivered_at)),
         })?;
         Ok(Self {
             id: wire.id,

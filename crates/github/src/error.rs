@@ -257,11 +257,6 @@ impl fmt::Display for TransferredThread {
     }
 }
 
-/// Truncates foreign text to 300 characters, for errors.
-pub(crate) fn truncate_text(text: &str) -> String {
-    text.chars().take(300).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,7 +18,7 @@ use tokio::{sync::Mutex, time::Instant};
 use crate::{
     Error,
     connection::{ApiConnection, GitHubCall},
-    error::{TransferredThread, truncate_text},
+    error::TransferredThread,
     limits::{AccountLimits, ApiCaller},
     permissions::AccessKind,
     transport,
@@ -404,7 +404,7 @@ impl InstallationRouter {
         rest: &str,
     ) -> Result<(), Error> {
         let elsewhere = || Error::Moved {
-            to: truncate_text(location),
+            to: webclient::truncate_service_text(location),
         };
         let target: Uri = location.parse().map_err(|_| elsewhere())?;
         // A redirect to another host must not receive the token.

@@ -11,7 +11,6 @@ use webclient::{RequestIntent, ServiceAnswer, ServiceRefusal};
 use crate::{
     ETag, Error,
     connection::{ApiConnection, GitHubCall},
-    error::truncate_text,
     limits::{ApiCaller, LimitHeaders},
     permissions,
 };
@@ -87,7 +86,7 @@ impl GitHubAnswer {
                 data => Ok(data),
             };
         };
-        let detail = truncate_text(&first.message);
+        let detail = webclient::truncate_service_text(&first.message);
         if let Some(closed) = Error::of_closed_place(&detail) {
             return Err(closed);
         }
@@ -263,7 +262,7 @@ fn parse_message(body: &[u8]) -> String {
         .into_iter()
         .chain(parts.filter_map(render_part_problem))
         .collect();
-    truncate_text(&words.join("; "))
+    webclient::truncate_service_text(&words.join("; "))
 }
 
 /// Renders one refused part: `No commits between main and x`, or `head: invalid` where GitHub sends no

@@ -8,7 +8,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 use webclient::{RequestIntent, ServiceAnswer, ServiceRefusal};
 
-use crate::{Error, error::truncate_text};
+use crate::Error;
 
 const DEFAULT_RATE_LIMIT_WAIT: Duration = Duration::from_secs(60);
 // Limit of 15 minutes: an administrator can set an interval of a day, which would block the account as long.
@@ -75,7 +75,7 @@ fn parse_message(body: &[u8]) -> String {
     let general = general.filter_map(Value::as_str).map(str::to_owned);
     let fields = value["errors"].as_object().into_iter().flatten();
     let fields = fields.filter_map(|(field, text)| Some(format!("{field}: {}", text.as_str()?)));
-    truncate_text(&general.chain(fields).collect::<Vec<_>>().join("; "))
+    webclient::truncate_service_text(&general.chain(fields).collect::<Vec<_>>().join("; "))
 }
 
 /// Classifies an answer that is not a success.

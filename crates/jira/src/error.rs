@@ -135,8 +135,3 @@ impl From<UnknownInstance> for Error {
         }
     }
 }
-
-/// Truncates foreign text to 300 characters, for errors.
-pub(crate) fn truncate_text(text: &str) -> String {
-    text.chars().take(300).collect()
-}

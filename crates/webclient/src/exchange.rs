@@ -275,6 +275,11 @@ pub fn classify_failure(error: reqwest::Error, intent: RequestIntent) -> Exchang
     intent.lose_answer(detail.to_owned(), Some(error.without_url().into()))
 }
 
+/// Truncates a text of a service to 300 characters, for errors.
+pub fn truncate_service_text(text: &str) -> String {
+    text.chars().take(300).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use std::time::Duration;

@@ -13,7 +13,7 @@ mod retry;
 pub use connection::{ConnectionError, build_client};
 pub use exchange::{
     ExchangeError, FileDownload, RequestIntent, ServiceAnswer, ServiceRefusal, classify_failure,
-    download_file, exchange_request,
+    download_file, exchange_request, truncate_service_text,
 };
 pub use instances::{InstanceClients, UnknownInstance};
 pub use limits::GatedAccount;

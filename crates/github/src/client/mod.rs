@@ -21,7 +21,6 @@ pub use identity::AccountIdentity;
 use crate::{
     ETag, Error, GatePolicy, GitHubRepository, GitRemote, PullRequest, PullRequestState, Settings,
     connection::{ApiConnection, GitHubCall},
-    error::truncate_text,
     etag_cache::EtagCache,
     installation_router::{AccountCredentials, InstallationRouter, MAX_MOVES},
     limits::{AccountLimits, ApiCaller},
@@ -332,7 +331,7 @@ impl GitHubClient {
             None => Err(match target {
                 Some(target) => Box::pin(places.resolve_transfer(repository, access, &target)).await,
                 None => Error::Moved {
-                    to: truncate_text(to),
+                    to: webclient::truncate_service_text(to),
                 },
             }),
         }

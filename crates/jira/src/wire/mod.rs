@@ -31,7 +31,7 @@ use domain::Timestamp;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-use crate::{Error, error::truncate_text};
+use crate::Error;
 
 /// Page of a list with the total number of entries.
 #[derive(Deserialize)]
@@ -56,7 +56,7 @@ struct WireName {
 
 fn parse_instant(text: &str) -> Result<Timestamp, Error> {
     Timestamp::parse(text).ok_or_else(|| Error::Malformed {
-        detail: format!("time {}", truncate_text(text)),
+        detail: format!("time {}", webclient::truncate_service_text(text)),
     })
 }
 

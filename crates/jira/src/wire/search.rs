@@ -5,9 +5,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use super::{WireName, account::WireAccount, parse_instant, text_or_number};
-use crate::{
-    ChangedIssue, Error, IssueHit, IssueOutline, JiraDialect, dialect::SearchPage, error::truncate_text,
-};
+use crate::{ChangedIssue, Error, IssueHit, IssueOutline, JiraDialect, dialect::SearchPage};
 
 #[derive(Deserialize)]
 pub(crate) struct WireSearch<T> {
@@ -96,7 +94,7 @@ impl WireOutlined {
 
 pub(super) fn parse_key(text: &str, instance: Option<&InstanceName>) -> Result<TicketKey, Error> {
     TicketKey::jira_on(instance.cloned(), text).map_err(|_| Error::Malformed {
-        detail: format!("key {}", truncate_text(text)),
+        detail: format!("key {}", webclient::truncate_service_text(text)),
     })
 }
 
