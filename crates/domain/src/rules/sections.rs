@@ -9,6 +9,7 @@ use crate::{
     identity::instance::InstanceName,
     journal::record_format::{is_default, is_true},
     rules::host::HostPattern,
+    text::characters::quote_shell_word,
 };
 
 /// Location of the repository.
@@ -280,10 +281,9 @@ pub struct DbtRules {
 impl DbtRules {
     /// Returns the commands that compile every project.
     pub fn compile(&self) -> Vec<String> {
-        let quoted = |path: &str| format!("'{}'", path.replace('\'', "'\\''"));
         let in_folder = |project: &DbtProject| match project.path.as_str() {
             "" | "." => "dbt compile".to_owned(),
-            path => format!("dbt compile --project-dir {}", quoted(path)),
+            path => format!("dbt compile --project-dir {}", quote_shell_word(path)),
         };
         if self.projects.is_empty() {
             vec!["dbt compile".to_owned()]

@@ -275,6 +275,12 @@ pub fn truncate_text(text: &str, limit: usize) -> String {
     text.chars().take(limit.saturating_sub(1)).chain(['…']).collect()
 }
 
+/// Returns a text as one word of a POSIX shell, in single quotes.
+pub fn quote_shell_word(text: &str) -> String {
+    // A quoted word cannot contain a single quote, so it ends there and begins again.
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
 /// Returns the last characters of a text; at most `limit`.
 pub fn take_tail(text: &str, limit: usize) -> String {
     let skipped = text.chars().count().saturating_sub(limit);
@@ -311,6 +317,13 @@ mod tests {
                 prop_assert!(part.len() <= limit && part.len() + 4 > limit.min(text.len()));
             }
         }
+    }
+
+    #[test]
+    fn shell_word_contains_any_text_quoted() {
+        assert_eq!(quote_shell_word("my shop"), "'my shop'");
+        assert_eq!(quote_shell_word("it's $x"), r"'it'\''s $x'");
+        assert_eq!(quote_shell_word(""), "''");
     }
 
     #[test]

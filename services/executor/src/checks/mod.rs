@@ -15,7 +15,7 @@ use std::{path::PathBuf, sync::Arc, time::Duration};
 use domain::{
     cause::format_error_chain,
     check::{CheckCandidate, MAX_TAIL, TestReport, TreeKind},
-    text::take_tail_bytes,
+    text::{quote_shell_word, take_tail_bytes},
 };
 use proto::executor::{
     CheckOutcome, CheckResult, OutputChunk, RunCheckRequest, RunCheckResponse, run_check_response::Event,
@@ -170,8 +170,8 @@ fn build_script(folder: &std::path::Path, command: &str) -> String {
     if folder.as_os_str().is_empty() {
         return command.to_owned();
     }
-    let quoted = folder.display().to_string().replace('\'', r"'\''");
-    format!("cd -- '{quoted}' || exit 127\n{command}")
+    let folder = quote_shell_word(&folder.display().to_string());
+    format!("cd -- {folder} || exit 127\n{command}")
 }
 
 /// Returns the key under which the result of a check is kept for other runs; `None` if its files are not those of

@@ -3,6 +3,7 @@
 
 use std::{collections::BTreeSet, sync::LazyLock};
 
+use domain::text::quote_shell_word;
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
@@ -257,7 +258,7 @@ fn shell_word(word: &str) -> String {
     if OPERATORS.contains(&word) || (!word.is_empty() && word.chars().all(is_plain)) {
         return word.to_owned();
     }
-    format!("'{}'", word.replace('\'', r"'\''"))
+    quote_shell_word(word)
 }
 
 /// Deserializes an input that fits its schema into the tool's type.

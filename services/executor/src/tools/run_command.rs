@@ -2,7 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
-use domain::cause::format_error_chain;
+use domain::{cause::format_error_chain, text::quote_shell_word};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -105,8 +105,8 @@ fn validate_command(call: &ToolContext, input: Input) -> Result<(String, u64), S
     let script = if folder.as_os_str().is_empty() {
         input.command
     } else {
-        let quoted = folder.display().to_string().replace('\'', r"'\''");
-        format!("cd -- '{quoted}' || exit 1\n{}", input.command)
+        let folder = quote_shell_word(&folder.display().to_string());
+        format!("cd -- {folder} || exit 1\n{}", input.command)
     };
     Ok((script, seconds.clamp(1, MAX_TIMEOUT)))
 }

@@ -1,12 +1,14 @@
 //! Words of shell commands that the user copies from the terminal.
 
-/// Text as one word of a shell.
+use domain::text::quote_shell_word;
+
+/// Text as one word of a shell, quoted only where it has to be.
 pub(in super::super) fn quote_for_shell(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:@%=,".contains(c);
     if !text.is_empty() && text.chars().all(is_plain) {
         text.to_owned()
     } else {
-        format!("'{}'", text.replace('\'', r"'\''"))
+        quote_shell_word(text)
     }
 }
 
