@@ -294,7 +294,7 @@ impl ReportPerformer {
         // Another commit may be a person's, and the check run would vouch for it.
         let records = TicketRecords::new(&self.outside, asked.report, asked.rules, asked.present);
         if !records.is_head(&on.repository, &on.head).await? {
-            tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is no head of the ticket's");
+            tracing::warn!(%ticket, repository = %on.repository, head = %on.head, "no check run: the commit is not a head of the ticket");
             return Ok(SettledEffect::unneeded());
         }
         let text = message::render_rounds(&rounds, &links);

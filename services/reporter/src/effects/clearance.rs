@@ -133,7 +133,7 @@ impl<'a> TicketRecords<'a> {
                 ?target,
                 %ticket,
                 error = %format_error_chain(trouble),
-                "effect refused: its target is no record of the ticket"
+                "effect refused: its target is not recorded for the ticket"
             );
         }
         checked.map(|()| {

@@ -19,7 +19,7 @@ pub(crate) fn render_review_guide() -> Vec<String> {
 pub(crate) fn render_meant_order(meant: &str) -> String {
     let [meant, help] = [meant, "/help"].map(domain::text::format_code);
     format!(
-        "Nothing was done: this is no order. If you mean {meant}, write it at the start of a comment. {help} lists all orders."
+        "Nothing was done: this is not an order. If you mean {meant}, write it at the start of a comment. {help} lists all orders."
     )
 }
 
@@ -73,7 +73,7 @@ mod tests {
     fn meant_order_is_named_in_one_line() {
         assert_snapshot!(
             render_meant_order("/stop"),
-            @"Nothing was done: this is no order. If you mean `/stop`, write it at the start of a comment. `/help` lists all orders."
+            @"Nothing was done: this is not an order. If you mean `/stop`, write it at the start of a comment. `/help` lists all orders."
         );
     }
 
