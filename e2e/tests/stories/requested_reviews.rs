@@ -52,7 +52,7 @@ fn build_review_script() -> Vec<ScriptStep> {
         ScriptStep::call("read_file", json!({"path": "shop/mean.py"})).expecting("def mean(prices)"),
         ScriptStep::call("write_file", json!({"path": "x", "content": "x"})),
         ScriptStep::call("submit_comments", hand_in(7)).expecting("nothing may be changed"),
-        ScriptStep::call("submit_comments", hand_in(2)).expecting("is no line that the pull request adds"),
+        ScriptStep::call("submit_comments", hand_in(2)).expecting("is not a line that the pull request adds"),
     ]
 }
 
@@ -288,7 +288,7 @@ async fn multi_line_suggestion_applies_as_written() {
     };
     let steps = vec![
         on_lines(1, 3),
-        on_lines(2, 1).expecting("is no line that the pull request adds"),
+        on_lines(2, 1).expecting("is not a line that the pull request adds"),
         on_lines(1, 2).expecting("start_line must be above line"),
     ];
     let (number, ticket) = request_review(&world, steps);

@@ -170,8 +170,8 @@ fn render_argument(wrong: &ArgumentProblem) -> String {
               of 5 to 1000 characters each. Leave out what is about other files."
             .to_owned(),
         ArgumentProblem::NotAdded(path, line) => format!(
-            "{path}:{line} is no line that the pull request adds, or none that is new since your last review of it. Comment on \
-             such lines only, those that begin with + in the diff; say the rest in the summary, or leave it out"
+            "{path}:{line} is not a line that the pull request adds, or it is not new since your last review. Comment only on \
+             lines that begin with + in the diff; put the rest into the summary, or leave it out"
         ),
         ArgumentProblem::Range => {
             "start_line must be above line, at most 20 lines in all; leave it out for a comment on one line".to_owned()

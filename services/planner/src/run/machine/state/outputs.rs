@@ -200,7 +200,7 @@ impl OutputState {
     }
 
     pub(super) fn class_raised(&mut self, class: WorkClass) -> ApplyResult {
-        require_legal(class > self.class(), "the class is no larger")?;
+        require_legal(class > self.class(), "the class is not larger")?;
         self.raised = Some(class);
         Ok(())
     }
