@@ -120,8 +120,9 @@ impl ReportSearch {
 fn compile_patterns<'p>(patterns: impl IntoIterator<Item = &'p str>) -> Result<GlobSet, WorkspaceError> {
     let mut set = GlobSetBuilder::new();
     for pattern in patterns {
-        let glob = Glob::new(pattern)
-            .map_err(|_| WorkspaceError::BadRequest(format!("{pattern:?} is no pattern of paths")))?;
+        let glob = Glob::new(pattern).map_err(|_| {
+            WorkspaceError::BadRequest(format!("{pattern:?} is not a valid pattern of paths"))
+        })?;
         set.add(glob);
     }
     set.build()

@@ -205,7 +205,7 @@ impl FileOperation {
                     chunks.last_mut().ok_or_else(|| empty_part_error(path))?.is_at_end = true;
                 } else if header.starts_with("***") {
                     return Err(format!(
-                        "{path}: {:?} is no header of a patch.",
+                        "{path}: {:?} is not a header of a patch.",
                         domain::text::truncate_bytes(header, 80)
                     ));
                 } else if let Some(anchor) = line.strip_prefix("@@") {
