@@ -27,7 +27,7 @@ const VERSION: &str = "bedrock-2023-05-31";
 /// Converts a Bedrock request into one of the Messages interface. The model comes from the path.
 pub(super) fn unwrap_request(uri: &Uri, mut body: Value) -> Result<Value, String> {
     let model = uri.path().split('/').nth(2).unwrap_or_default();
-    let fields = body.as_object_mut().ok_or("the body is no JSON object")?;
+    let fields = body.as_object_mut().ok_or("the body is not a JSON object")?;
     if fields.remove("anthropic_version") != Some(json!(VERSION)) {
         return Err(format!("anthropic_version: {VERSION} is required"));
     }
