@@ -1,7 +1,7 @@
 //! Orders in comments: a first line that starts with a slash, as people write it.
 //!
 //! Case, full-width characters, hidden characters, punctuation, a mention of Journeyman before the order and words after
-//! it do not matter. Code, quotations and escapes are no orders.
+//! it do not matter. Code, quotations and escapes are not orders.
 
 use std::borrow::Cow;
 
