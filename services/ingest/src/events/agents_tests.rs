@@ -197,6 +197,6 @@ fn own_pull_request_reviewed_once_per_head() {
     );
     assert_eq!(
         why(ITSELF, "other[bot]", ready()),
-        "who asks for the review may not"
+        "the requester of the review is not allowed to request it"
     );
 }

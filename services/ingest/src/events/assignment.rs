@@ -172,7 +172,7 @@ impl EventKind for TicketAssignedEvent {
                 },
             }
         } else {
-            tracing::info!(ticket = %self.ticket, "no work: who asks for it may not");
+            tracing::info!(ticket = %self.ticket, "no work: the requester is not allowed to request it");
             self.refused(approval.by.as_ref(), facts)
         };
         Ok(EventVerdict::from(NewTrigger {

@@ -254,12 +254,12 @@ fn program_starts_no_command_triage_or_repair() {
     let matched = ConditionMatchEvent::from_poll(build_ticket_key());
     assert_eq!(
         expect_nothing(&matched, &build_program_facts(RULES)),
-        "who created the ticket may not ask for work"
+        "the creator of the ticket is not allowed to request work"
     );
     let requested = ReviewRequestEvent::from_poll(build_repository_name(), 9);
     assert_eq!(
         expect_nothing(&requested, &build_program_facts(RULES)),
-        "who asks for the review may not"
+        "the requester of the review is not allowed to request it"
     );
 }
 

@@ -378,9 +378,9 @@ impl CommentEvent {
         if !*facts.authority(&self.author)? {
             tracing::info!(
                 key = self.key.as_str(),
-                "order refused: its author may not give any"
+                "order refused: its author is not allowed to give orders"
             );
-            return Ok(EventVerdict::nothing("the author may not give orders"));
+            return Ok(EventVerdict::nothing("the author is not allowed to give orders"));
         }
         let (ticket, pull_request) = self.ticket(facts)?;
         match command {

@@ -82,7 +82,10 @@ fn failed_condition_or_stranger_starts_nothing() {
     let closed = build_match_facts(Ok(true), |issue| issue.is_over = true);
     assert_eq!(told(&closed), "the ticket is closed");
     let stranger = set_authority(build_match_facts(Ok(true), |_| {}), false);
-    assert_eq!(told(&stranger), "who created the ticket may not ask for work");
+    assert_eq!(
+        told(&stranger),
+        "the creator of the ticket is not allowed to request work"
+    );
     let none = facts_with(
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n",
         TriggerChannel::Poll,

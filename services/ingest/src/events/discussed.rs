@@ -105,7 +105,7 @@ impl DiscussionEvent {
         Ok(if *facts.authority(&author)? {
             None
         } else {
-            Some("who began the discussion may not ask for work")
+            Some("the author of the discussion is not allowed to request work")
         })
     }
 

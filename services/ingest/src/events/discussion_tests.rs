@@ -119,7 +119,10 @@ fn new_discussion_ignored_by_rules_or_author() {
     let guest = why(RULES, |issue| {
         issue.creator = Some(convert_user(build_github_user("guest")))
     });
-    assert_eq!(guest, "who began the discussion may not ask for work");
+    assert_eq!(
+        guest,
+        "the author of the discussion is not allowed to request work"
+    );
 }
 
 #[test]
@@ -140,7 +143,7 @@ fn discussion_command_starts_task_both_channels() {
         let by_a_guest = parse_github_events("discussion_comment", &build_comment_payload("guest", order));
         assert_eq!(
             expect_nothing(&*by_a_guest[0], &facts),
-            "the author may not give orders"
+            "the author is not allowed to give orders"
         );
     }
 }

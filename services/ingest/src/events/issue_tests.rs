@@ -257,7 +257,7 @@ fn issue_is_triaged_once_per_text() {
         at: build_timestamp(ms),
         by: Some(convert_user(build_github_user(by))),
     };
-    let not_asked = "who wrote the text may not ask for a triage";
+    let not_asked = "the author of the text is not allowed to request a triage";
     assert_eq!(expect_nothing(&text, &open(false, Vec::new())), not_asked);
     let created = expect_trigger(&text, &open(true, Vec::new()));
     assert_eq!(

@@ -115,9 +115,9 @@ impl EventKind for ConditionMatchEvent {
         let person = EventActor::of_account(&self.ticket, &approval.by.clone().unwrap_or_default());
         if facts.is_ours(&person) || facts.is_program(&person) || !*facts.authority(&person)? {
             // No user asked, so Journeyman posts no refusal.
-            tracing::info!(ticket = %self.ticket, "no work: who created the ticket may not ask for it");
+            tracing::info!(ticket = %self.ticket, "no work: the creator of the ticket is not allowed to request it");
             return Ok(EventVerdict::nothing(
-                "who created the ticket may not ask for work",
+                "the creator of the ticket is not allowed to request work",
             ));
         }
         Ok(

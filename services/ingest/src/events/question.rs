@@ -168,7 +168,11 @@ impl QuestionEvent {
         let group = match (&self.ticket, &self.author) {
             (TicketKey::Jira { .. }, EventActor::Jira { .. }) => facts.group.clone(),
             (TicketKey::Jira { .. } | TicketKey::GitHub { .. }, EventActor::GitHub { .. }) => String::new(),
-            _ => return Ok(EventVerdict::nothing("the author may not ask for an answer")),
+            _ => {
+                return Ok(EventVerdict::nothing(
+                    "the author is not allowed to ask for an answer",
+                ));
+            }
         };
         let reason = TriggerReason::Skipped(SkipReason::MayNotAsk {
             actor: text_pin::clean_text(self.author.name(), 100),
@@ -181,7 +185,7 @@ impl QuestionEvent {
             .any(|trigger| trigger.reason == reason)
         {
             return Ok(EventVerdict::nothing(
-                "the author may not ask for an answer, and was told",
+                "the author is not allowed to ask for an answer, and was notified",
             ));
         }
         Ok(self.follows(reason))
@@ -207,7 +211,7 @@ impl EventKind for QuestionEvent {
             return Ok(EventVerdict::Known(*sequence));
         }
         if !*facts.authority(&self.author)? {
-            tracing::info!(ticket = %self.ticket, "question not answered: its author may not ask");
+            tracing::info!(ticket = %self.ticket, "question not answered: its author is not allowed to ask");
             return self.refused(facts);
         }
         if !can_take_part(&self.ticket, rules, facts)? {

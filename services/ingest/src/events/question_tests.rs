@@ -152,7 +152,7 @@ fn unauthorized_question_is_answered_once() {
     );
     assert_eq!(
         expect_nothing(&by_ada(), &again),
-        "the author may not ask for an answer, and was told"
+        "the author is not allowed to ask for an answer, and was notified"
     );
     let mut facts = build_work_facts(|_, _| {});
     facts.put_authority(build_rita_actor(), false);

@@ -293,7 +293,7 @@ impl EventKind for TicketReturnEvent {
             return Ok(refused.unwrap_or_else(|| EventVerdict::nothing(PROGRAM)));
         }
         if !*facts.authority(&person)? {
-            tracing::info!(ticket = %self.ticket, "no work: who brought the ticket back may not ask for it");
+            tracing::info!(ticket = %self.ticket, "no work: the user who returned the ticket is not allowed to request it");
             let refused = SkipReason::NotAllowed {
                 actor: clean_account_name(approval.by.as_ref()),
                 group: facts.group.clone(),

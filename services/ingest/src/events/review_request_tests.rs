@@ -188,7 +188,7 @@ fn only_writers_request_foreign_reviews() {
             vec![build_reviewer_request(4, login, "agent")],
         )
     };
-    let may_not = "who asks for the review may not";
+    let may_not = "the requester of the review is not allowed to request it";
     assert_eq!(expect_nothing(&build_polled_event(), &by(Some("guest"))), may_not);
     assert_eq!(expect_nothing(&build_polled_event(), &by(None)), may_not);
     assert_eq!(

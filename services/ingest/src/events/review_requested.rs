@@ -226,8 +226,10 @@ impl EventKind for ReviewRequestEvent {
             !facts.is_program(&person) && *facts.authority(&person)?
         };
         if !may {
-            tracing::info!(%ticket, "no review: who asks for it may not");
-            return Ok(EventVerdict::nothing("who asks for the review may not"));
+            tracing::info!(%ticket, "no review: the requester is not allowed to request it");
+            return Ok(EventVerdict::nothing(
+                "the requester of the review is not allowed to request it",
+            ));
         }
         if !is_ours && skip::find_pull_request_skip(now, rules).is_some() {
             return Ok(EventVerdict::nothing(skip::FORBIDDEN));

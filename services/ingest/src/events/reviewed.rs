@@ -156,8 +156,8 @@ impl ReviewEvent {
             return Ok(Some(PROGRAM));
         }
         if !*facts.authority(&person)? {
-            tracing::info!(repository = %self.repository, "review not followed: its author may not write");
-            return Ok(Some("the reviewer may not give orders"));
+            tracing::info!(repository = %self.repository, "review not followed: its author is not allowed to write");
+            return Ok(Some("the reviewer is not allowed to give orders"));
         }
         Ok(None)
     }

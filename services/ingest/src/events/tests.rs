@@ -521,7 +521,7 @@ fn command_needs_write_permission_and_finds_ticket() {
     assert_eq!(stop.reason, TriggerReason::StopRequested { run: None });
     assert_eq!(
         expect_nothing(&*build_comment_events("/stop")[0], &refused),
-        "the author may not give orders"
+        "the author is not allowed to give orders"
     );
     assert_eq!(
         expect_trigger(&build_polled_stop(), &facts),
@@ -1778,7 +1778,7 @@ fn empty_or_unauthorized_review_is_ignored() {
     facts.put_authority(build_rita_actor(), false);
     assert_eq!(
         expect_nothing(&*told[0], &facts),
-        "the reviewer may not give orders"
+        "the reviewer is not allowed to give orders"
     );
 }
 

@@ -133,9 +133,9 @@ pub(super) fn decide_triage(
         return Ok(EventVerdict::Known(*sequence));
     }
     if !rules.triage.anyone && !*facts.authority(&person)? {
-        tracing::info!(%ticket, "no triage: who wrote the text may not ask for it");
+        tracing::info!(%ticket, "no triage: the author of the text is not allowed to request it");
         return Ok(EventVerdict::nothing(
-            "who wrote the text may not ask for a triage",
+            "the author of the text is not allowed to request a triage",
         ));
     }
     let issue = match facts.issue(ticket)? {

@@ -246,7 +246,7 @@ impl WorkRequestEvent {
         if *facts.authority(&person)? {
             return Ok(Ok(approval));
         }
-        tracing::info!(ticket = %self.ticket, "no work: who asks for it may not");
+        tracing::info!(ticket = %self.ticket, "no work: the requester is not allowed to request it");
         let reason = SkipReason::NotAllowed {
             actor: clean_account_name(approval.by.as_ref()),
             group: facts.group.clone(),

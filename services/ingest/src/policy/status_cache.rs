@@ -41,7 +41,7 @@ impl StatusCache {
             let instance = rules.jira.instance.as_ref();
             let section = instance.map_or("jira_reader".to_owned(), |name| format!("jira.{name}"));
             return Some(format!(
-                "Jira knows no project {project}, or the account of [{section}] may not see it"
+                "Jira knows no project {project}, or the account of [{section}] cannot see it"
             ));
         };
         let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));

@@ -1399,14 +1399,18 @@ async fn dead_delivery_is_shown_retried_deleted() {
     assert_eq!(
         h.post(&look, VIEWER, &json!({}), None).await.0,
         StatusCode::FORBIDDEN,
-        "who may not do it may not try it"
+        "a dry run needs the same permission"
     );
     assert_eq!(
         h.delete(&format!("{path}?dry_run=true"), OPERATOR).await,
         StatusCode::OK
     );
     let unknown = h.delete(&format!("{path}?dry=true"), OPERATOR).await;
-    assert_eq!(unknown, StatusCode::BAD_REQUEST, "a mistyped look is no order");
+    assert_eq!(
+        unknown,
+        StatusCode::BAD_REQUEST,
+        "an unknown parameter changes nothing"
+    );
     assert_eq!(h.get(&path, OPERATOR).await.1, shown, "it is still there");
     let (status, _) = h.post(&format!("{path}/retry"), OPERATOR, &json!({}), None).await;
     assert_eq!(status, StatusCode::NO_CONTENT);
