@@ -60,7 +60,10 @@ pub(crate) fn describe_api_error(error: &api::Error) -> (StatusCode, String) {
     match error {
         api::Error::Refused { status, .. } if *status == StatusCode::FORBIDDEN => (
             *status,
-            format!("Your token may not do this: {}", make_visible(&error.to_string())),
+            format!(
+                "Your token is not allowed to do this: {}",
+                make_visible(&error.to_string())
+            ),
         ),
         api::Error::Refused { status, .. } => (*status, make_visible(&error.to_string())),
         api::Error::Client(_)

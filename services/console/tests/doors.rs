@@ -334,7 +334,7 @@ async fn missing_permission_is_shown_on_page() {
             .text()
             .await
             .unwrap()
-            .contains("Your token may not do this")
+            .contains("Your token is not allowed to do this")
     );
 }
 

@@ -70,7 +70,7 @@ pub(crate) enum EffectError {
         detail: String,
     },
     /// The credentials are valid but lack a permission. The operator must grant it.
-    #[error("the {account} account may not do this: {detail}")]
+    #[error("the {account} account is not allowed to do this: {detail}")]
     Denied {
         /// Account without the permission.
         account: WritingAccount,

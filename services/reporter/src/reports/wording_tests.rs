@@ -935,7 +935,7 @@ fn skip_reasons_rendered() {
     Journeyman did not start work that `tidy[bot]` asked for: that is a program, and the rules of this repository do not name it in `review.agents`. A person can start it. Journeyman does not reply to this program here again. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work that `@eve` asked for: only people with write permission in this repository may ask for it. One of them can start it. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: the ticket was moved to **Ready**, and it is in **Done** now. To try again, move the ticket back to **Ready for Agent**.
-    Journeyman did not start work: `eve`, who may not ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready for Agent**.
+    Journeyman did not start work: `eve`, who is not allowed to ask for work, changed the ticket's text after it was asked for. Read the text again. To try again, move the ticket back to **Ready for Agent**.
     Journeyman did not start work: Jira's answer about this ticket could not be read. Make the text simpler, for example with fewer nested lists. To try again, move the ticket back to **Ready for Agent**.
     "#);
 }

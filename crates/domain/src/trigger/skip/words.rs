@@ -73,8 +73,8 @@ impl SkipReason {
                 name(status)
             ),
             Self::TextChanged { by } => format!(
-                "Journeyman did not start work: {}, who may not ask for work, changed the ticket's text after it was asked \
-                 for. Read the text again.",
+                "Journeyman did not start work: {}, who is not allowed to ask for work, changed the ticket's text after \
+                 it was asked for. Read the text again.",
                 person(by)
             ),
             Self::UnclearDecision { heads } => {
