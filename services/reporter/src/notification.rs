@@ -89,7 +89,7 @@ impl ReportPerformer {
             }
             return Ok(settled);
         }
-        let heard = reports::notice_place(request);
+        let notice_place = reports::notice_place(request);
         let (report, at) = (asked.report.id.clone(), asked.report.at);
         let kept = self
             .change_board(ticket, fence, |board| {
@@ -111,10 +111,10 @@ impl ReportPerformer {
                 let (run, mark) = (context.run.cloned(), reports::work_end(request, &context));
                 board.keep(lasting.map(|text| scan::redact_credentials(&text).into_owned()));
                 if let Some(progress) = asked.report.progress {
-                    let phase = progress.phase.filter(|_| heard == NoticePlace::AsProgress);
+                    let phase = progress.phase.filter(|_| notice_place == NoticePlace::AsProgress);
                     board.stand(at, progress, phase);
                 }
-                if heard != NoticePlace::AsProgress {
+                if notice_place != NoticePlace::AsProgress {
                     let entry = BoardEntry {
                         report,
                         at,
@@ -123,14 +123,14 @@ impl ReportPerformer {
                         text,
                         mark,
                     };
-                    board.add(entry, heard == NoticePlace::AtStart);
+                    board.add(entry, notice_place == NoticePlace::AtStart);
                 }
             })
             .await?;
         // The comment already shows this report, so no request is needed.
         if kept
             .board
-            .shows(&asked.report.id, heard != NoticePlace::AsProgress)
+            .shows(&asked.report.id, notice_place != NoticePlace::AsProgress)
         {
             return Ok(SettledEffect::unneeded());
         }

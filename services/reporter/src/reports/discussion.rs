@@ -41,7 +41,7 @@ impl ReportKind for DiscussionResult {
         }
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         match self.task {
             DiscussionTask::Summarize => NoticePlace::Nowhere,
             DiscussionTask::Research | DiscussionTask::Plan | DiscussionTask::Complete => NoticePlace::Apart,

@@ -44,7 +44,7 @@ pub(crate) trait ReportKind: Debug {
     }
 
     /// Returns the place of the notification.
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::InStatus
     }
 
@@ -236,7 +236,7 @@ pub(crate) fn plan_effects(report: &OutboundRequest, rules: &RepositoryRules) ->
     let mut effects = kind.effects(&PlanContext { report, rules });
     // A ticket of a folder has no comments: its people read the journal.
     let has_place = !matches!(report.ticket, TicketKey::Folder { .. });
-    if has_place && kind.heard() != NoticePlace::Nowhere {
+    if has_place && kind.notice_place() != NoticePlace::Nowhere {
         effects.push(Box::new(WriteComment {
             thread: kind.thread(&report.ticket),
         }));
@@ -296,7 +296,7 @@ fn show_failed_try(pull_request: Option<&PullRequestRef>, reason: &StopReason) -
 
 /// Returns the place of a report's notification.
 pub(crate) fn notice_place(request: &OutboundAction) -> NoticePlace {
-    kind(request).heard()
+    kind(request).notice_place()
 }
 
 /// Returns true if the notification of a report always writes the board.

@@ -28,7 +28,7 @@ impl ReportKind for BranchPush {
         ]
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Nowhere
     }
 

@@ -66,7 +66,7 @@ impl ReportKind for PullRequestEvent {
     }
 
     /// A reminder is a separate comment, because it notifies people.
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         if matches!(self, Self::ReviewAwaited(_)) {
             NoticePlace::Apart
         } else {

@@ -114,7 +114,7 @@ impl ReportKind for PullRequestReviewed {
     }
 
     /// The review itself is the notification.
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Nowhere
     }
 

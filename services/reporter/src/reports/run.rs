@@ -47,7 +47,7 @@ impl ReportKind for WorkStarted {
         effects
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::AtStart
     }
 
@@ -84,7 +84,7 @@ impl ReportKind for EffortForecast {
 
 /// Report of a new phase of the model's work.
 impl ReportKind for ProgressUpdate {
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::AsProgress
     }
 
@@ -99,7 +99,7 @@ impl ReportKind for PushProposal {
         vec![Box::new(ShowChange(self.push.clone()))]
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -121,7 +121,7 @@ impl ReportKind for PushProposal {
 
 /// Report of a plan that a person has to decide about.
 impl ReportKind for PlanProposed {
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -132,7 +132,7 @@ impl ReportKind for PlanProposed {
 
 /// Report of a question that a person has to answer.
 impl ReportKind for QuestionAsked {
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -222,7 +222,7 @@ const WORDS_CHARS: usize = 4_000;
 
 /// Report of a rehearsal: returns the effects and texts of other requests, and does nothing.
 impl ReportKind for RehearsalRequest {
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Nowhere
     }
 

@@ -32,7 +32,7 @@ impl ReportKind for TicketTriaged {
 
     /// The set values are visible on the ticket. A possible duplicate needs a person's decision, so it is a separate
     /// comment.
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         match self.duplicate_of {
             Some(_) => NoticePlace::Apart,
             None => NoticePlace::IfAny,
@@ -165,7 +165,7 @@ impl ReportKind for OpenIssues {
         opened.chain(linked).collect()
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -187,7 +187,7 @@ impl ReportKind for QuestionAnswered {
         }
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -220,7 +220,7 @@ fn find_reply_thread(on: Option<&PullRequestRef>, ticket: &TicketKey) -> Comment
 
 /// Report of the ways to steer the work, for a person who requested them.
 impl ReportKind for HelpReply {
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -239,7 +239,7 @@ impl ReportKind for HelpReply {
 
 /// Report of a ticket's cost, for a person who requested it.
 impl ReportKind for CostReply {
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Apart
     }
 
@@ -261,7 +261,7 @@ impl ReportKind for ReactionRequest {
         })]
     }
 
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         NoticePlace::Nowhere
     }
 
@@ -284,7 +284,7 @@ impl ReportKind for TicketDeparture {
 /// Report of a request that causes no work.
 impl ReportKind for SkipReason {
     /// An unauthorized request is answered where it was made, and the status comment stays unchanged.
-    fn heard(&self) -> NoticePlace {
+    fn notice_place(&self) -> NoticePlace {
         if let Self::MayNotAsk { .. } = self {
             NoticePlace::Apart
         } else {
