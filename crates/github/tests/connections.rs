@@ -294,23 +294,27 @@ async fn invalid_private_key_is_refused_at_construction() {
 /// Gate that records its calls, and admits requests until an answer reported a refusal.
 #[derive(Debug, Default)]
 struct Notes {
-    knocks: Mutex<Vec<(String, Option<WritePace>)>>,
+    requests: Mutex<Vec<(String, Option<WritePace>)>>,
     refused: Mutex<Option<(LimitClass, Duration)>>,
     left: Mutex<Vec<u64>>,
 }
 
 impl LimitGate for Notes {
-    fn admit<'a>(&'a self, knock: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>> {
-        let name = format!("{} {}", knock.account, knock.resource);
-        self.knocks.lock().unwrap().push((name, knock.pace));
+    fn admit<'a>(&'a self, request: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>> {
+        let name = format!("{} {}", request.account, request.resource);
+        self.requests.lock().unwrap().push((name, request.pace));
         let refused = *self.refused.lock().unwrap();
         Box::pin(async move { refused.map_or(Ok(()), |(_, wait)| Err(wait)) })
     }
 
-    fn hear<'a>(&'a self, _: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()> {
+    fn observe<'a>(
+        &'a self,
+        _: LimitedRequest<'a>,
+        observation: LimitObservation,
+    ) -> LimitGateFuture<'a, ()> {
         let mut refused = self.refused.lock().unwrap();
-        *refused = heard.refused.or(*refused);
-        let left = heard.quota.map(|(quota, _)| quota.remaining);
+        *refused = observation.refused.or(*refused);
+        let left = observation.quota.map(|(quota, _)| quota.remaining);
         self.left.lock().unwrap().extend(left);
         Box::pin(async {})
     }
@@ -369,10 +373,10 @@ async fn limit_gate_admits_requests_and_receives_refusals() {
             a_minute: 7,
             an_hour: 0,
         };
-        let knocks = notes.knocks.lock().unwrap();
-        assert!(!knocks.is_empty());
-        for knock in knocks.iter() {
-            assert_eq!(*knock, ("github:writer:default core".to_owned(), Some(pace)));
+        let requests = notes.requests.lock().unwrap();
+        assert!(!requests.is_empty());
+        for request in requests.iter() {
+            assert_eq!(*request, ("github:writer:default core".to_owned(), Some(pace)));
         }
     }
 }
@@ -395,6 +399,6 @@ async fn limit_gate_receives_quota_of_successful_answers() {
             .is_none()
     );
     assert_eq!(*notes.left.lock().unwrap(), [17]);
-    let knocks = notes.knocks.lock().unwrap();
-    assert_eq!(*knocks, [("github:writer:default core".to_owned(), None)]);
+    let requests = notes.requests.lock().unwrap();
+    assert_eq!(*requests, [("github:writer:default core".to_owned(), None)]);
 }

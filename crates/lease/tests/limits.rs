@@ -59,10 +59,10 @@ async fn refusal_of_one_replica_stops_others() {
         .admit(build_limited_request("github:writer"))
         .await
         .unwrap();
-    let heard = build_refused_observation(LimitClass::Secondary, MINUTE);
+    let observation = build_refused_observation(LimitClass::Secondary, MINUTE);
     world
         .first
-        .hear(build_limited_request("github:writer"), heard)
+        .observe(build_limited_request("github:writer"), observation)
         .await;
     let wait = world
         .second
@@ -97,7 +97,7 @@ async fn primary_limit_closes_only_its_resource() {
     };
     world
         .first
-        .hear(graphql, build_refused_observation(LimitClass::Primary, MINUTE))
+        .observe(graphql, build_refused_observation(LimitClass::Primary, MINUTE))
         .await;
     assert!(world.second.admit(graphql).await.is_err());
     world
@@ -123,7 +123,7 @@ async fn exhausted_quota_closes_window_before_refusal() {
     };
     world
         .first
-        .hear(build_limited_request("github:writer"), quota(1))
+        .observe(build_limited_request("github:writer"), quota(1))
         .await;
     world
         .second
@@ -132,7 +132,7 @@ async fn exhausted_quota_closes_window_before_refusal() {
         .unwrap();
     world
         .first
-        .hear(build_limited_request("github:writer"), quota(0))
+        .observe(build_limited_request("github:writer"), quota(0))
         .await;
     assert!(
         world
@@ -150,8 +150,8 @@ async fn shorter_wait_never_shortens_closure() {
     let report = |replica: &SharedLimits, minutes: u32| {
         let replica = replica.clone();
         async move {
-            let heard = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
-            replica.hear(account, heard).await;
+            let observation = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
+            replica.observe(account, observation).await;
         }
     };
     for minutes in [3, 20, 1] {
@@ -172,7 +172,7 @@ async fn a_wait_ends_for_everybody() {
     let account = build_limited_request("github:writer");
     world
         .first
-        .hear(
+        .observe(
             account,
             build_refused_observation(LimitClass::Secondary, Duration::from_millis(300)),
         )
@@ -217,8 +217,10 @@ async fn replicas_without_redis_obey_own_refusals() {
     let account = build_limited_request("github:writer");
     world.server.kill();
     timeout(LIMIT, world.first.admit(account)).await.unwrap().unwrap();
-    let heard = build_refused_observation(LimitClass::Secondary, MINUTE);
-    timeout(LIMIT, world.first.hear(account, heard)).await.unwrap();
+    let observation = build_refused_observation(LimitClass::Secondary, MINUTE);
+    timeout(LIMIT, world.first.observe(account, observation))
+        .await
+        .unwrap();
     assert!(world.first.admit(account).await.is_err());
     timeout(LIMIT, world.second.admit(account))
         .await
@@ -231,8 +233,8 @@ async fn replicas_without_redis_obey_own_refusals() {
         let mut minutes = 1;
         while world.second.admit(other).await.is_ok() {
             // Each refusal ends later than the one before, so each is shared.
-            let heard = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
-            world.first.hear(other, heard).await;
+            let observation = build_refused_observation(LimitClass::Primary, MINUTE * minutes);
+            world.first.observe(other, observation).await;
             minutes += 1;
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
@@ -267,7 +269,7 @@ async fn each_limit_user_has_only_its_rights() {
     ingest.ping().await.unwrap();
     reporter.admit(write).await.unwrap();
     reporter
-        .hear(account, build_refused_observation(LimitClass::Secondary, MINUTE))
+        .observe(account, build_refused_observation(LimitClass::Secondary, MINUTE))
         .await;
     assert!(ingest.admit(account).await.is_err());
 

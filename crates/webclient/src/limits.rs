@@ -63,7 +63,8 @@ impl GatedAccount {
             // The gate may be a server, which an answer without limits need not reach.
             && observed != LimitObservation::default()
         {
-            gate.hear(self.describe_request(resource, pace), observed).await;
+            gate.observe(self.describe_request(resource, pace), observed)
+                .await;
         }
     }
 }
@@ -93,7 +94,11 @@ mod tests {
             Box::pin(async { Err::<(), _>(Duration::from_secs(7)) })
         }
 
-        fn hear<'a>(&'a self, request: LimitedRequest<'a>, _: LimitObservation) -> LimitGateFuture<'a, ()> {
+        fn observe<'a>(
+            &'a self,
+            request: LimitedRequest<'a>,
+            _: LimitObservation,
+        ) -> LimitGateFuture<'a, ()> {
             self.add("report", request);
             Box::pin(async {})
         }

@@ -144,10 +144,14 @@ pub trait LimitGate: Debug + Send + Sync {
     /// Waits until a request may be sent. A write that is slightly early is held back here.
     ///
     /// The error is the time for which the account has to wait. The client must send nothing until then.
-    fn admit<'a>(&'a self, knock: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>>;
+    fn admit<'a>(&'a self, request: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>>;
 
     /// Records the rate limit information of an answer.
-    fn hear<'a>(&'a self, knock: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()>;
+    fn observe<'a>(
+        &'a self,
+        request: LimitedRequest<'a>,
+        observation: LimitObservation,
+    ) -> LimitGateFuture<'a, ()>;
 }
 
 #[cfg(test)]

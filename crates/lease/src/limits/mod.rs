@@ -106,13 +106,13 @@ impl SharedLimits {
         });
     }
 
-    async fn verdict(&self, knock: &LimitedRequest<'_>, names: &LimitKeys) -> LimitVerdict {
+    async fn verdict(&self, request: &LimitedRequest<'_>, names: &LimitKeys) -> LimitVerdict {
         let now = Instant::now();
         // A closure never becomes shorter, so a known one decides without a round trip to Redis.
         if let Some(closed) = self.book().closed(names, now) {
             return closed;
         }
-        let buckets: Vec<WriteBucket> = knock.pace.into_iter().flat_map(|pace| pace.buckets()).collect();
+        let buckets: Vec<WriteBucket> = request.pace.into_iter().flat_map(|pace| pace.buckets()).collect();
         match self.ask(names, &buckets).await {
             Some(known) => self.book().learn(names, &buckets, &known, Instant::now()),
             // Without Redis each replica paces its writes alone. If that is too fast together, the
@@ -136,9 +136,9 @@ impl SharedLimits {
         }
     }
 
-    async fn admitted(&self, knock: LimitedRequest<'_>) -> Result<(), Duration> {
-        let names = LimitKeys::of(&knock);
-        let verdict = self.verdict(&knock, &names).await;
+    async fn admitted(&self, request: LimitedRequest<'_>) -> Result<(), Duration> {
+        let names = LimitKeys::of(&request);
+        let verdict = self.verdict(&request, &names).await;
         let refused = match verdict {
             LimitVerdict::Go(wait) if wait.is_zero() => return Ok(()),
             LimitVerdict::Go(wait) => {
@@ -150,36 +150,36 @@ impl SharedLimits {
         };
         match refused {
             Some(LimitVerdict::Closed(class, wait)) => {
-                count_held_back_request(&knock, class.as_str());
+                count_held_back_request(&request, class.as_str());
                 Err(wait)
             }
             Some(LimitVerdict::Early(wait)) => {
-                count_held_back_request(&knock, "pace");
+                count_held_back_request(&request, "pace");
                 Err(wait)
             }
             Some(LimitVerdict::Go(_)) | None => Ok(()),
         }
     }
 
-    async fn take_note(&self, knock: LimitedRequest<'_>, heard: LimitObservation) {
-        let names = LimitKeys::of(&knock);
-        if let Some((class, wait)) = heard.refused {
-            count_refused_request(&knock, class);
+    async fn record_observation(&self, request: LimitedRequest<'_>, observation: LimitObservation) {
+        let names = LimitKeys::of(&request);
+        if let Some((class, wait)) = observation.refused {
+            count_refused_request(&request, class);
             tracing::warn!(
-                account = knock.account,
-                resource = knock.resource,
+                account = request.account,
+                resource = request.resource,
                 limit = class.as_str(),
                 wait_s = wait.as_secs(),
                 "a service outside asks to wait"
             );
             self.close(&names, class, wait).await;
         }
-        if let Some((quota, left)) = heard.quota {
+        if let Some((quota, left)) = observation.quota {
             // The next request would be refused, so none is sent before the window ends.
             if quota.remaining == 0 {
                 self.close(&names, LimitClass::Primary, left).await;
             }
-            self.share(&knock, &names, quota, left).await;
+            self.share(&request, &names, quota, left).await;
         }
     }
 
@@ -200,17 +200,17 @@ impl SharedLimits {
     /// Shares the remaining quota, once per tenth of the limit.
     async fn share(
         &self,
-        knock: &LimitedRequest<'_>,
+        request: &LimitedRequest<'_>,
         names: &LimitKeys,
         quota: PrimaryQuota,
         left: Duration,
     ) {
         let noted = self.book().note(names, quota);
-        record_remaining_quota(knock, noted.quota.remaining);
+        record_remaining_quota(request, noted.quota.remaining);
         if noted.is_newly_scarce {
             tracing::warn!(
-                account = knock.account,
-                resource = knock.resource,
+                account = request.account,
+                resource = request.resource,
                 remaining = noted.quota.remaining,
                 limit = noted.quota.limit,
                 "most of a rate limit is used"
@@ -227,12 +227,16 @@ impl SharedLimits {
 }
 
 impl LimitGate for SharedLimits {
-    fn admit<'a>(&'a self, knock: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>> {
-        Box::pin(self.admitted(knock))
+    fn admit<'a>(&'a self, request: LimitedRequest<'a>) -> LimitGateFuture<'a, Result<(), Duration>> {
+        Box::pin(self.admitted(request))
     }
 
-    fn hear<'a>(&'a self, knock: LimitedRequest<'a>, heard: LimitObservation) -> LimitGateFuture<'a, ()> {
-        Box::pin(self.take_note(knock, heard))
+    fn observe<'a>(
+        &'a self,
+        request: LimitedRequest<'a>,
+        observation: LimitObservation,
+    ) -> LimitGateFuture<'a, ()> {
+        Box::pin(self.record_observation(request, observation))
     }
 }
 
@@ -248,18 +252,18 @@ static REMAINING: LazyLock<Gauge<u64>> = LazyLock::new(|| {
 });
 
 /// Counts a request that a service refused because of a limit.
-fn count_refused_request(knock: &LimitedRequest<'_>, class: LimitClass) {
-    count_limited_request(knock, class.as_str(), "answer");
+fn count_refused_request(request: &LimitedRequest<'_>, class: LimitClass) {
+    count_limited_request(request, class.as_str(), "answer");
 }
 
 /// Counts a request that was not sent because of a known limit.
-fn count_held_back_request(knock: &LimitedRequest<'_>, limit: &'static str) {
-    count_limited_request(knock, limit, "known");
+fn count_held_back_request(request: &LimitedRequest<'_>, limit: &'static str) {
+    count_limited_request(request, limit, "known");
 }
 
-fn count_limited_request(knock: &LimitedRequest<'_>, limit: &'static str, by: &'static str) {
+fn count_limited_request(request: &LimitedRequest<'_>, limit: &'static str, by: &'static str) {
     let labels = [
-        KeyValue::new("journeyman.account", knock.account.to_owned()),
+        KeyValue::new("journeyman.account", request.account.to_owned()),
         KeyValue::new("journeyman.limit", limit),
         KeyValue::new("journeyman.by", by),
     ];
@@ -267,10 +271,10 @@ fn count_limited_request(knock: &LimitedRequest<'_>, limit: &'static str, by: &'
 }
 
 /// Records the remainder of a primary limit.
-fn record_remaining_quota(knock: &LimitedRequest<'_>, remaining: u64) {
+fn record_remaining_quota(request: &LimitedRequest<'_>, remaining: u64) {
     let labels = [
-        KeyValue::new("journeyman.account", knock.account.to_owned()),
-        KeyValue::new("journeyman.resource", knock.resource.to_owned()),
+        KeyValue::new("journeyman.account", request.account.to_owned()),
+        KeyValue::new("journeyman.resource", request.resource.to_owned()),
     ];
     REMAINING.record(remaining, &labels);
 }

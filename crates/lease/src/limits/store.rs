@@ -67,13 +67,13 @@ pub(super) struct LimitKeys {
 }
 
 impl LimitKeys {
-    pub(super) fn of(knock: &LimitedRequest<'_>) -> Self {
+    pub(super) fn of(request: &LimitedRequest<'_>) -> Self {
         // Redis Cluster runs a script only if all of its keys are in one slot.
-        let base = format!("{PREFIX}{{{}}}", knock.account);
+        let base = format!("{PREFIX}{{{}}}", request.account);
         Self {
             secondary: format!("{base}:secondary"),
-            primary: format!("{base}:primary:{}", knock.resource),
-            quota: format!("{base}:quota:{}", knock.resource),
+            primary: format!("{base}:primary:{}", request.resource),
+            quota: format!("{base}:quota:{}", request.resource),
             base,
         }
     }

@@ -112,11 +112,11 @@ async fn reporter_waits_out_shared_jira_limit() {
     })
     .await;
     let wait = Duration::from_secs(3);
-    let heard = LimitObservation {
+    let observation = LimitObservation {
         quota: None,
         refused: Some((LimitClass::Primary, wait)),
     };
-    other.hear(JIRA, heard).await;
+    other.observe(JIRA, observation).await;
     let report = rig.report(2, build_work_started());
     rig.queue.reports().append(&report).await.unwrap();
     let mut looks = 0;
