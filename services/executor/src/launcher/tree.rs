@@ -47,18 +47,18 @@ impl ActivityPipe {
 
 /// Activity of commands as the confined process reports it.
 struct CommandActivity {
-    teller: Option<PipeReader>,
+    reports: Option<PipeReader>,
     is_active: bool,
 }
 
 impl CommandActivity {
-    fn hear(&mut self) {
-        let mut said = [0; 16];
-        match self.teller.as_mut().map(|teller| teller.read(&mut said)) {
-            Some(Ok(count @ 1..)) => self.is_active = said.get(count - 1) == Some(&1),
+    fn read_reports(&mut self) {
+        let mut bytes = [0; 16];
+        match self.reports.as_mut().map(|reports| reports.read(&mut bytes)) {
+            Some(Ok(count @ 1..)) => self.is_active = bytes.get(count - 1) == Some(&1),
             _ => {
                 *self = Self {
-                    teller: None,
+                    reports: None,
                     is_active: true,
                 }
             }
@@ -74,7 +74,7 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
     let pidfd = pidfd_open(child, PidfdFlags::empty()).map_err(|error| error.to_string())?;
     let stdin = rustix::stdio::stdin();
     let mut watched = CommandActivity {
-        teller: Some(activity),
+        reports: Some(activity),
         is_active: false,
     };
     let mut world = None;
@@ -87,9 +87,9 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
         ];
         fds.extend(
             watched
-                .teller
+                .reports
                 .iter()
-                .map(|teller| PollFd::new(teller, PollFlags::IN)),
+                .map(|reports| PollFd::new(reports, PollFlags::IN)),
         );
         // Without a running command there is no usage to check, so the wait has no time limit.
         let polled = poll(&mut fds, watched.is_active.then_some(&WATCH_EVERY));
@@ -105,7 +105,7 @@ pub(crate) fn supervise_tree(child: Pid, activity: PipeReader, watch: &UsageWatc
                 }
             }
             Ok(_) if !is_over => {
-                watched.hear();
+                watched.read_reports();
                 // The descriptor keeps the mount namespace alive until this process ends. Unmounting is slow,
                 // and no caller waits for this process any more.
                 world =
