@@ -28,18 +28,18 @@ impl JobContext {
     /// an effect.
     pub(super) fn of(job: Job, given: Option<&Map<String, Value>>) -> Result<Self, ApiProblem> {
         let body = given.map_or_else(|| Ok(ContextBody::default()), parse_context)?;
-        let said = [
+        let texts = [
             ("instructions", body.instructions),
             ("question", body.question),
             ("feedback", body.feedback),
         ];
-        let heard = job.inputs().iter().find_map(|input| input.text_field());
+        let accepted = job.inputs().iter().find_map(|input| input.text_field());
         let mut words = None;
-        for (name, text) in said {
+        for (name, text) in texts {
             let Some(text) = text.filter(|text| !text.trim().is_empty()) else {
                 continue;
             };
-            if heard != Some(name) {
+            if accepted != Some(name) {
                 return Err(build_problem(format!("the job {job} takes no context.{name}")));
             }
             if text.chars().count() > ContextBody::WORDS_CHARS {
@@ -76,14 +76,14 @@ impl JobContext {
             | TicketKey::GitHub { number, .. }
             | TicketKey::Folder { number, .. } => (*number, None),
         };
-        if let Some(told) = self.resource.filter(|told| *told != named_number) {
+        if let Some(other) = self.resource.filter(|number| *number != named_number) {
             return Err(build_problem(format!(
-                "context.resource_number is {told}, and the ticket is {named}"
+                "context.resource_number is {other}, and the ticket is {named}"
             )));
         }
-        if let Some(told) = self.discussion.filter(|told| discussed != Some(*told)) {
+        if let Some(other) = self.discussion.filter(|number| discussed != Some(*number)) {
             return Err(build_problem(format!(
-                "context.discussion_number is {told}, and the ticket is {named}"
+                "context.discussion_number is {other}, and the ticket is {named}"
             )));
         }
         let TicketKey::GitHub { repository, number } = named else {
@@ -100,13 +100,13 @@ impl JobContext {
             TicketKey::Jira { .. } | TicketKey::Discussion { .. } | TicketKey::Folder { .. } => None,
         });
         // Dispatchers may send the number of the pull request or of the issue that it is for.
-        let is_it = |told: &u64| *told == *number || Some(*told) == of_its_ticket;
-        let told = [
+        let is_named = |given: &u64| given == number || Some(*given) == of_its_ticket;
+        let numbers = [
             ("issue_number", self.issue),
             ("pr_number", self.number.filter(|_| record.is_some())),
         ];
-        for (name, told) in told {
-            if let Some(other) = told.filter(|told| !is_it(told)) {
+        for (name, given) in numbers {
+            if let Some(other) = given.filter(|given| !is_named(given)) {
                 return Err(build_problem(format!(
                     "context.{name} is {other}, and the ticket is {named}"
                 )));
@@ -359,12 +359,12 @@ mod tests {
         let words = |job, name: &str| {
             parse_job_context(job, json!({ name: "Half up." })).map(|context| context.words)
         };
-        let heard = Ok(Some("Half up.".to_owned()));
-        assert_eq!(words(Job::Implement, "instructions"), heard);
-        assert_eq!(words(Job::FixCi, "instructions"), heard);
-        assert_eq!(words(Job::Review, "instructions"), heard);
-        assert_eq!(words(Job::Answer, "question"), heard);
-        assert_eq!(words(Job::AddressReview, "feedback"), heard);
+        let accepted = Ok(Some("Half up.".to_owned()));
+        assert_eq!(words(Job::Implement, "instructions"), accepted);
+        assert_eq!(words(Job::FixCi, "instructions"), accepted);
+        assert_eq!(words(Job::Review, "instructions"), accepted);
+        assert_eq!(words(Job::Answer, "question"), accepted);
+        assert_eq!(words(Job::AddressReview, "feedback"), accepted);
         for (job, given, complaint) in [
             (
                 Job::Triage,

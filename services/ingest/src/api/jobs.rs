@@ -136,7 +136,7 @@ fn is_startable(body: &JobBody, ticket: &TicketKey) -> Result<(), ApiProblem> {
     let problem = match job.profile().access {
         JobAccess::Rehearsal => "a job is rehearsed with `mock`".to_owned(),
         JobAccess::Event => {
-            let follows = "follows from checks, pushes, merges or time, which are looked at by themselves";
+            let follows = "follows from checks, pushes, merges or time, which need no request";
             format!("the job {job} {follows}")
         }
         JobAccess::Users {

@@ -22,7 +22,7 @@ pub(super) async fn list_pools(
     State(state): State<ApiState>,
 ) -> Result<Json<PoolsView>, ApiProblem> {
     let router = state.router()?;
-    let told = router
+    let records = router
         .queue
         .table::<PoolRecord>(KeyValueBucket::Pools)
         .list()
@@ -36,8 +36,8 @@ pub(super) async fn list_pools(
         named: group_repositories_by_pool(&router.rules.book(), &caller.scope),
         ..KnownPools::default()
     };
-    for (_, record) in told {
-        known.told.entry(record.pool.clone()).or_default().push(record);
+    for (_, record) in records {
+        known.records.entry(record.pool.clone()).or_default().push(record);
     }
     for (key, queue) in queues {
         let pool = key.parts().concat();
@@ -65,7 +65,7 @@ fn group_repositories_by_pool(book: &RulesBook, scope: &TokenScope) -> BTreeMap<
 #[derive(Default)]
 struct KnownPools {
     /// Records of all planners.
-    told: BTreeMap<String, Vec<PoolRecord>>,
+    records: BTreeMap<String, Vec<PoolRecord>>,
     queues: BTreeMap<String, SlotQueue>,
     /// Repositories in the caller's scope.
     named: BTreeMap<String, Vec<String>>,
@@ -77,7 +77,7 @@ impl KnownPools {
         // No repository places an unnamed pool in a scope, so a limited token does not see it.
         if scope.is_all() {
             let awaited = self.queues.iter().filter(|(_, queue)| !queue.waiting.is_empty());
-            names.extend(self.told.keys().chain(awaited.map(|(name, _)| name)));
+            names.extend(self.records.keys().chain(awaited.map(|(name, _)| name)));
         }
         names
             .into_iter()
@@ -86,8 +86,8 @@ impl KnownPools {
     }
 
     fn view(&self, name: &str, scope: &TokenScope, now: Timestamp) -> PoolView {
-        let told = self.told.get(name).map(Vec::as_slice).unwrap_or_default();
-        let pool = ExecutorPool::of(told, now);
+        let records = self.records.get(name).map(Vec::as_slice).unwrap_or_default();
+        let pool = ExecutorPool::of(records, now);
         let queue = self.queues.get(name);
         let waiting = queue.map(|queue| queue.waiting.as_slice()).unwrap_or_default();
         let named = self.named.get(name).map(Vec::as_slice).unwrap_or_default();
@@ -132,7 +132,7 @@ fn list_pool_problems(
     match (pool.news, pool.at) {
         (PoolFreshness::Current, _) => list_current_problems(pool, with_addresses),
         (PoolFreshness::Old, Some(at)) => vec![format!(
-            "no planner has told of it since {at}: planners are stopped or do not reach NATS, or it is not in their \
+            "no planner has reported it since {at}: planners are stopped or do not reach NATS, or it is not in their \
              planner.pools any more"
         )],
         (PoolFreshness::Unknown | PoolFreshness::Old, _) => {
@@ -141,7 +141,7 @@ fn list_pool_problems(
                 named => format!("the rules of {} name it", named.join(", ")),
             };
             vec![format!(
-                "{rules}, and no planner tells of it: set planner.pools.{name}, or another executor.pool in the rules"
+                "{rules}, and no planner reports it: set planner.pools.{name}, or another executor.pool in the rules"
             )]
         }
     }
@@ -155,7 +155,7 @@ fn list_current_problems(pool: &ExecutorPool, with_addresses: bool) -> Vec<Strin
         } else {
             "a name in planner.pools".to_owned()
         };
-        problems.push(format!("{names} stands for no address"));
+        problems.push(format!("{names} resolves to no address"));
     }
     if pool.executors.is_empty() {
         problems.push("no executor was found".to_owned());
@@ -163,7 +163,7 @@ fn list_current_problems(pool: &ExecutorPool, with_addresses: bool) -> Vec<Strin
     problems.extend(list_unavailable_executors(pool, with_addresses));
     if pool.half_heard > 0 {
         problems.push(format!(
-            "{} heard by some of the planners only",
+            "{} known to some of the planners only",
             count_executors(pool.half_heard)
         ));
     }
@@ -307,7 +307,7 @@ mod tests {
 
     fn build_known_pools(records: Vec<PoolRecord>) -> KnownPools {
         KnownPools {
-            told: [("default".to_owned(), records)].into(),
+            records: [("default".to_owned(), records)].into(),
             ..KnownPools::default()
         }
     }
@@ -393,7 +393,7 @@ mod tests {
             assert_eq!((view.planners, view.executors, view.ready), (2, 1, 1));
             assert_eq!(
                 view.problems,
-                ["1 executor is heard by some of the planners only"]
+                ["1 executor is known to some of the planners only"]
             );
         }
     }
@@ -440,7 +440,7 @@ mod tests {
         assert_eq!(
             view.problems,
             [
-                "the rules of acme/shop name it, and no planner tells of it: set planner.pools.python, or another \
+                "the rules of acme/shop name it, and no planner reports it: set planner.pools.python, or another \
                  executor.pool in the rules"
             ]
         );
@@ -467,7 +467,7 @@ mod tests {
         assert_eq!(
             views[0].problems,
             [
-                "a name in planner.pools stands for no address",
+                "a name in planner.pools resolves to no address",
                 "1 executor is silent"
             ]
         );

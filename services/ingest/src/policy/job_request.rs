@@ -94,11 +94,11 @@ pub(crate) fn refuse_program(
     by: Option<&domain::TrackerAccount>,
     facts: &DecisionFacts,
 ) -> Result<Option<TriggerReason>, Need> {
-    let is_told =
+    let is_refusal =
         |trigger: &Trigger| matches!(trigger.reason, TriggerReason::Skipped(SkipReason::Bot { .. }));
-    let told = facts.history(ticket)?.iter().any(is_told);
-    tracing::info!(%ticket, told, "no work: a program asks for it that the rules do not name");
-    Ok((!told).then(|| {
+    let is_refused_before = facts.history(ticket)?.iter().any(is_refusal);
+    tracing::info!(%ticket, is_refused_before, "no work: a program requests it that the rules do not name");
+    Ok((!is_refused_before).then(|| {
         TriggerReason::Skipped(SkipReason::Bot {
             actor: clean_account_name(by),
         })

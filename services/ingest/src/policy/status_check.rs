@@ -36,28 +36,36 @@ pub(crate) enum StatusCheck {
 }
 
 /// Compares a webhook or search result with the current issue. A ticket created in the status has no changelog id.
-pub(crate) fn check_status(issue: &TrackerIssue, told: WorkApproval, rules: &RepositoryRules) -> StatusCheck {
+pub(crate) fn check_status(
+    issue: &TrackerIssue,
+    approval: WorkApproval,
+    rules: &RepositoryRules,
+) -> StatusCheck {
     if !asks_for_work(&issue.status, rules) {
         return StatusCheck::Left {
             status: issue.status.clone(),
         };
     }
     let entries = || issue.moves.iter().filter(|entry| asks_for_work(&entry.to, rules));
-    let is_told = |entry: &&jira::StatusChange| Some(&entry.id.0) == told.changelog.as_ref();
-    match (entries().next_back(), entries().find(is_told), &told.changelog) {
+    let is_approval = |entry: &&jira::StatusChange| Some(&entry.id.0) == approval.changelog.as_ref();
+    match (
+        entries().next_back(),
+        entries().find(is_approval),
+        &approval.changelog,
+    ) {
         (Some(last), Some(entry), _) if last.id == entry.id => StatusCheck::Asks(WorkApproval {
-            at: last.at.unwrap_or(told.at),
+            at: last.at.unwrap_or(approval.at),
             by: last.by.clone(),
-            changelog: told.changelog,
+            changelog: approval.changelog,
         }),
         (Some(_), Some(_), _) | (Some(_), None, None) => StatusCheck::Repeated,
         (None, _, None) => StatusCheck::Asks(WorkApproval {
             changelog: None,
-            at: issue.created.unwrap_or(told.at),
-            by: issue.creator.clone().or(told.by),
+            at: issue.created.unwrap_or(approval.at),
+            by: issue.creator.clone().or(approval.by),
         }),
         // Jira's changelog may lag behind the webhook. The signed webhook names the actor.
-        (_, None, Some(_)) | (None, Some(_), _) => StatusCheck::Asks(told),
+        (_, None, Some(_)) | (None, Some(_), _) => StatusCheck::Asks(approval),
     }
 }
 

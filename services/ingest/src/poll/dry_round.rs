@@ -46,12 +46,12 @@ pub async fn run_dry_round(config: &Config) -> anyhow::Result<DryRound> {
     let settle = Duration::from_secs(config.ingest.checks_absent_s);
     let pending = Duration::from_secs(config.ingest.checks_pending_s);
     // Polls report failures in the log only, so a subscriber collects them.
-    let told = LogCollector::default();
+    let log = LogCollector::default();
     let mut poller = TrackerPoller::new(router, interval, (settle, pending));
-    Box::pin(poller.poll().with_subscriber(told.clone())).await;
+    Box::pin(poller.poll().with_subscriber(log.clone())).await;
     Ok(DryRound {
         triggers: seen.take(),
-        problems: told.take(),
+        problems: log.take(),
     })
 }
 
@@ -79,7 +79,7 @@ impl Subscriber for LogCollector {
     fn event(&self, event: &Event<'_>) {
         let mut line = LogSentence::default();
         event.record(&mut line);
-        self.lines().push(line.told());
+        self.lines().push(line.into_text());
     }
 
     fn new_span(&self, _: &span::Attributes<'_>) -> span::Id {
@@ -105,7 +105,7 @@ struct LogSentence {
 }
 
 impl LogSentence {
-    fn told(self) -> String {
+    fn into_text(self) -> String {
         let Self {
             about,
             message,
@@ -144,14 +144,14 @@ mod tests {
 
     #[test]
     fn dry_round_reports_failed_reads_only() {
-        let told = LogCollector::default();
-        tracing::subscriber::with_default(told.clone(), || {
+        let log = LogCollector::default();
+        tracing::subscriber::with_default(log.clone(), || {
             let span = tracing::info_span!("poll");
             let _entered = span.enter();
             tracing::info!("all is well");
             tracing::warn!(project = "ENG", error = %"503", "poll of the project failed");
             tracing::warn!(target: "other", "not of ingest");
         });
-        assert_eq!(*told.lines(), ["ENG: poll of the project failed: 503"]);
+        assert_eq!(*log.lines(), ["ENG: poll of the project failed: 503"]);
     }
 }

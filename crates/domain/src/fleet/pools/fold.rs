@@ -84,7 +84,7 @@ impl ExecutorPool {
     fn once(last: &PoolRecord) -> Self {
         let unheard = |one: &ObservedExecutor| ObservedExecutor {
             state: ExecutorState::Silent,
-            why: "no planner tells of it any more".to_owned(),
+            why: "no planner reports it any more".to_owned(),
             free: 0,
             total: 0,
             held: 0,
