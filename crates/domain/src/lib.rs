@@ -44,7 +44,7 @@ pub use fleet::{
 };
 pub use health::{
     assessment::assess,
-    check_verdict::{CheckFacts, CheckVerdict, judge_checks},
+    check_verdict::{CheckFacts, CheckVerdict, can_wait_for_handover, find_last_end, judge_checks},
     memory::{HealthMemory, HealthRecord, RememberedCause, RememberedRemoval, RequestedStep, StepResult},
     rules::{BaseUpdateRule, HealthLimits, HealthRules},
     snapshot::{
@@ -52,7 +52,7 @@ pub use health::{
         MergeState, ObservedCheck, ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval,
         QueueState, RemovalReason, ReviewState, WorkflowRunProgress,
     },
-    state::{Assessment, HealthActor, HealthCause, HealthState, HealthStep},
+    state::{Assessment, HandoverChecks, HealthActor, HealthCause, HealthState, HealthStep},
 };
 pub use identity::{
     InvalidId,

@@ -471,6 +471,14 @@ fn checks_bytes_stay_those_of_earlier_releases() {
         r#"{"type":"checks_passed",PULL,HEAD,"page":"p"}"#,
     );
     check_event_bytes(
+        PullRequestEvent::ChecksCompleted(ChecksSummary {
+            unfinished: vec!["WIP".to_owned()],
+            ..summary(ChecksConclusion::Success)
+        }),
+        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"success","failed":[],"unfinished":["WIP"]}"#,
+        r#"{"type":"checks_passed",PULL,HEAD,"unfinished":["WIP"]}"#,
+    );
+    check_event_bytes(
         PullRequestEvent::ChecksCompleted(summary(ChecksConclusion::Absent)),
         r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"absent","failed":[]}"#,
         r#"{"type":"checks_absent",PULL,HEAD}"#,

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use crate::{
     health::{
-        check_verdict::{CheckVerdict, SnapshotChecks, judge_checks},
+        check_verdict::{CheckVerdict, SnapshotChecks, can_wait_for_handover, find_last_end, judge_checks},
         memory::HealthMemory,
         rules::{BaseUpdateRule, HealthRules},
         snapshot::{
             BaseCondition, MergeState, PullRequestSnapshot, QueueRemoval, RemovalReason, WorkflowRunProgress,
         },
-        state::{Assessment, HealthActor, HealthCause, HealthState, HealthStep},
+        state::{Assessment, HandoverChecks, HealthActor, HealthCause, HealthState, HealthStep},
     },
     identity::time::Timestamp,
     trigger::pull_request::PullRequestStatus,
@@ -109,14 +109,37 @@ impl HealthJudge<'_> {
             }
             CheckVerdict::Failed => Some(self.act(HealthCause::FailedChecks, HealthStep::RepairChecks)),
             CheckVerdict::Pending { .. } | CheckVerdict::Settling { .. } => {
-                Some(self.wait(HealthCause::PendingChecks, limits.pending))
+                Some(self.assess_unfinished_checks())
             }
             CheckVerdict::RequiredMissing { .. } => {
                 Some(self.wait(HealthCause::RequiredChecks, limits.required))
             }
             CheckVerdict::Absent => self.assess_absent_checks(),
-            CheckVerdict::Passed => self.assess_draft(false),
+            CheckVerdict::Passed => self.assess_draft(HandoverChecks::Passed),
         }
+    }
+
+    /// Checks that have not ended. Some end only after the draft does, so they cannot keep it for ever: after a limit
+    /// without progress, the draft ends.
+    fn assess_unfinished_checks(&self) -> Assessment {
+        let cause = HealthCause::PendingChecks;
+        let limit = self.rules.limits.pending;
+        let since = self.memory.first_seen(cause, self.now);
+        let requested = self.memory.requested_at(cause, &self.snapshot.base.commit);
+        // An earlier wait on this head has its own request.
+        let is_requested = requested.is_some_and(|at| at >= since);
+        let checks = &self.snapshot.checks.checks;
+        let is_held_by_draft =
+            self.snapshot.is_draft && can_wait_for_handover(checks, &self.snapshot.requirements.checks);
+        if !is_requested && !is_held_by_draft {
+            return self.wait(cause, limit);
+        }
+        let progress = find_last_end(checks, self.now).unwrap_or(since);
+        let until = since.max(progress).plus(limit);
+        if is_requested || self.now >= until {
+            return self.act(cause, HealthStep::MarkReady(HandoverChecks::Unfinished));
+        }
+        self.wait_from(cause, since, until)
     }
 
     /// A head without any check: one may still report, and a required one has to.
@@ -131,15 +154,15 @@ impl HealthJudge<'_> {
         }
         let since = self.memory.first_seen(HealthCause::AbsentChecks, self.now);
         if self.now >= since.plus(limits.absent) && self.rules.may_lack_checks {
-            return self.assess_draft(true);
+            return self.assess_draft(HandoverChecks::Absent);
         }
         Some(self.wait(HealthCause::AbsentChecks, limits.absent))
     }
 
-    fn assess_draft(&self, is_unchecked: bool) -> Option<Assessment> {
+    fn assess_draft(&self, checks: HandoverChecks) -> Option<Assessment> {
         self.snapshot
             .is_draft
-            .then(|| self.act(HealthCause::Draft, HealthStep::MarkReady { is_unchecked }))
+            .then(|| self.act(HealthCause::Draft, HealthStep::MarkReady(checks)))
     }
 
     /// Base that moved on.

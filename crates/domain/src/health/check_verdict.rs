@@ -107,6 +107,20 @@ pub fn judge_checks<F: CheckFacts>(
     })
 }
 
+/// Returns true when the unfinished checks of a draft may wait for its end: a check passed, none failed, and every
+/// required one has begun.
+pub fn can_wait_for_handover(checks: &[ObservedCheck], required: &[String]) -> bool {
+    let has = |result| checks.iter().any(|check| check.result == Some(result));
+    let has_begun = |name: &String| checks.iter().any(|check| check.name == *name);
+    has(CheckResult::Good) && !has(CheckResult::Bad) && required.iter().all(has_begun)
+}
+
+/// Returns the time at which the last check ended. A time in the future is one of a wrong clock, and does not count.
+pub fn find_last_end(checks: &[ObservedCheck], now: Timestamp) -> Option<Timestamp> {
+    let ends = checks.iter().filter_map(|check| check.ended_at);
+    ends.filter(|end| *end <= now).max()
+}
+
 /// Result of all checks together; absent for an empty list or while one has not ended.
 fn combine_results(checks: &[ObservedCheck]) -> Option<CheckResult> {
     let results: Option<Vec<CheckResult>> = checks.iter().map(|check| check.result).collect();

@@ -174,7 +174,7 @@ impl HealthMemory {
         match step {
             HealthStep::Notify(cause) => memory.noticed.push(*cause),
             HealthStep::Remind => {}
-            HealthStep::MarkReady { .. }
+            HealthStep::MarkReady(_)
             | HealthStep::RepairChecks
             | HealthStep::RepairQueue { .. }
             | HealthStep::UpdateBase

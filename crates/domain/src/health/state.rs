@@ -121,10 +121,7 @@ pub enum HealthActor {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HealthStep {
     /// End the draft.
-    MarkReady {
-        /// True when no check has reported and the rules accept that.
-        is_unchecked: bool,
-    },
+    MarkReady(HandoverChecks),
     /// Repair or rerun the failed checks of the head.
     RepairChecks,
     /// Repair the failed checks of the merge queue's commit.
@@ -140,6 +137,17 @@ pub enum HealthStep {
     Notify(HealthCause),
     /// Check whether a reminder of the review is due.
     Remind,
+}
+
+/// Checks of a draft that becomes ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HandoverChecks {
+    /// Every check passed.
+    Passed,
+    /// No check has reported, and the rules accept that.
+    Absent,
+    /// Those that ended passed. The others may wait for the end of the draft.
+    Unfinished,
 }
 
 impl HealthCause {

@@ -13,7 +13,7 @@ use super::{
         ObservedWorkflowRun, PullRequestSnapshot, QueueEntry, QueueRemoval, QueueState, RemovalReason,
         ReviewState, WorkflowRunProgress,
     },
-    state::{Assessment, HealthActor, HealthCause, HealthState, HealthStep},
+    state::{Assessment, HandoverChecks, HealthActor, HealthCause, HealthState, HealthStep},
 };
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
@@ -271,6 +271,9 @@ fn follow(snapshot: &PullRequestSnapshot, rules: &HealthRules) -> Vec<Assessment
     for _ in 0..20 {
         let assessment = assess(snapshot, rules, &memory, now);
         check_assessment(snapshot, &assessment, &memory, now);
+        if let Some(HealthStep::MarkReady(checks)) = assessment.step {
+            check_handover(snapshot, checks, &memory, rules, now);
+        }
         if let Some(HealthStep::Notify(cause)) = assessment.step {
             assert!(noticed.insert(cause), "two notices about {cause:?}: {snapshot:?}");
         }
@@ -318,11 +321,45 @@ fn check_assessment(
             assert!(assessment.step.is_some() || is_known, "silent: {}", why());
         }
     }
-    if let Some(HealthStep::MarkReady { is_unchecked }) = assessment.step {
-        assert!(is_green(snapshot), "an unchecked head is handed over: {}", why());
-        assert_eq!(is_unchecked, snapshot.checks.checks.is_empty(), "{}", why());
-        assert_ne!(snapshot.merge, MergeState::Conflicting, "{}", why());
+}
+
+/// Checks a draft that becomes ready: its checks are green, or the rest of them waited for the limit without a failure.
+fn check_handover(
+    snapshot: &PullRequestSnapshot,
+    handover: HandoverChecks,
+    memory: &HealthMemory,
+    rules: &HealthRules,
+    now: Timestamp,
+) {
+    let checks = &snapshot.checks;
+    assert!(snapshot.is_draft, "{snapshot:?}");
+    assert_ne!(snapshot.merge, MergeState::Conflicting, "{snapshot:?}");
+    let expected = if checks.checks.is_empty() {
+        HandoverChecks::Absent
+    } else if is_green(snapshot) {
+        HandoverChecks::Passed
+    } else {
+        HandoverChecks::Unfinished
+    };
+    assert_eq!(handover, expected, "{snapshot:?}");
+    if handover != HandoverChecks::Unfinished {
+        assert!(
+            is_green(snapshot),
+            "an unchecked head is handed over: {snapshot:?}"
+        );
+        return;
     }
+    let results: Vec<Option<CheckResult>> = checks.checks.iter().map(|check| check.result).collect();
+    assert!(results.contains(&Some(CheckResult::Good)), "{snapshot:?}");
+    assert!(!results.contains(&Some(CheckResult::Bad)), "{snapshot:?}");
+    let has = |name: &String| checks.checks.iter().any(|check| check.name == *name);
+    assert!(snapshot.requirements.checks.iter().all(has), "{snapshot:?}");
+    let is_unapproved = |run: &ObservedWorkflowRun| run.progress == WorkflowRunProgress::AwaitsApproval;
+    assert!(!checks.runs.iter().any(is_unapproved), "{snapshot:?}");
+    let mut seen = memory.seen.iter();
+    let since = seen.find(|known| known.cause == HealthCause::PendingChecks);
+    let is_due = since.is_some_and(|since| now >= since.at.plus(rules.limits.pending));
+    assert!(is_due, "handed over before the limit: {snapshot:?} {memory:?}");
 }
 
 #[test]
@@ -369,6 +406,95 @@ fn every_cause_is_reached() {
     );
     let all: BTreeSet<HealthCause> = HealthCause::VARIANTS.iter().copied().collect();
     assert_eq!(seen, all);
+}
+
+/// Draft whose check `test` passed and whose check `WIP` has not ended.
+fn build_held_draft() -> PullRequestSnapshot {
+    let mut snapshot = PullRequestSnapshot {
+        is_draft: true,
+        ..build_snapshot()
+    };
+    snapshot.checks.checks.push(ObservedCheck {
+        name: "WIP".to_owned(),
+        result: None,
+        ended_at: None,
+    });
+    snapshot
+}
+
+#[test]
+fn unfinished_check_ends_draft_at_limit() {
+    let rules = build_rules(BaseUpdateRule::WhenRequired, false);
+    let mut snapshot = build_held_draft();
+    let first = assess(&snapshot, &rules, &HealthMemory::default(), START);
+    let due = START.plus(rules.limits.pending);
+    let waiting = HealthState::Waiting {
+        cause: HealthCause::PendingChecks,
+        since: START,
+        until: due,
+    };
+    assert_eq!((&first.state, &first.step), (&waiting, &None));
+    let memory = HealthMemory::default().after(&snapshot, &first, StepResult::NotTaken, START);
+    assert_eq!(assess(&snapshot, &rules, &memory, due.plus_ms(-1)).step, None);
+    let handover = assess(&snapshot, &rules, &memory, due);
+    let step = HealthStep::MarkReady(HandoverChecks::Unfinished);
+    assert_eq!(handover.step, Some(step));
+    let memory = memory.after(&snapshot, &handover, StepResult::Requested, due);
+    // The handover names the check, so no notice follows at once, whether the draft has ended or not.
+    let end = due.plus(HealthLimits::STEP);
+    for is_draft in [true, false] {
+        snapshot.is_draft = is_draft;
+        assert_eq!(assess(&snapshot, &rules, &memory, end.plus_ms(-1)).step, None);
+        let late = assess(&snapshot, &rules, &memory, end);
+        assert_eq!(late.step, Some(HealthStep::Notify(HealthCause::PendingChecks)));
+    }
+    // The check ends with the draft.
+    snapshot.checks = build_checks(TableChecks::Passed);
+    let ready = assess(&snapshot, &rules, &memory, due.plus_ms(1_000));
+    assert_eq!((ready.state, ready.step), (HealthState::Ready, None));
+}
+
+#[test]
+fn progress_of_checks_prolongs_draft() {
+    let rules = build_rules(BaseUpdateRule::WhenRequired, false);
+    let mut snapshot = build_held_draft();
+    let first = assess(&snapshot, &rules, &HealthMemory::default(), START);
+    let memory = HealthMemory::default().after(&snapshot, &first, StepResult::NotTaken, START);
+    let due = START.plus(rules.limits.pending);
+    let last_end = due.plus_ms(-60_000);
+    snapshot.checks.checks[0].ended_at = Some(last_end);
+    let later = last_end.plus(rules.limits.pending);
+    let waiting = HealthState::Waiting {
+        cause: HealthCause::PendingChecks,
+        since: START,
+        until: later,
+    };
+    assert_eq!(assess(&snapshot, &rules, &memory, due).state, waiting);
+    let step = HealthStep::MarkReady(HandoverChecks::Unfinished);
+    assert_eq!(assess(&snapshot, &rules, &memory, later).step, Some(step));
+    // The clock of a check is wrong.
+    snapshot.checks.checks[0].ended_at = Some(later.plus(HealthLimits::STEP));
+    let step = HealthStep::MarkReady(HandoverChecks::Unfinished);
+    assert_eq!(assess(&snapshot, &rules, &memory, due).step, Some(step));
+}
+
+#[test]
+fn draft_with_failed_check_is_left_to_people() {
+    let rules = build_rules(BaseUpdateRule::WhenRequired, false);
+    let due = START.plus(rules.limits.pending);
+    let mut failed = build_held_draft();
+    failed.checks.checks[1].result = Some(CheckResult::Bad);
+    let mut missing = build_held_draft();
+    missing.requirements.checks = vec!["deploy".to_owned()];
+    let mut alone = build_held_draft();
+    alone.checks.checks.retain(|check| check.name == "WIP");
+    for snapshot in [failed, missing, alone] {
+        let first = assess(&snapshot, &rules, &HealthMemory::default(), START);
+        let memory = HealthMemory::default().after(&snapshot, &first, StepResult::NotTaken, START);
+        let late = assess(&snapshot, &rules, &memory, due);
+        let notice = Some(HealthStep::Notify(HealthCause::PendingChecks));
+        assert_eq!(late.step, notice, "{snapshot:?}");
+    }
 }
 
 #[test]

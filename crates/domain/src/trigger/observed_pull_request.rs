@@ -160,6 +160,9 @@ impl ObservedPullRequest {
 
     fn checked(&mut self, checks: &ChecksSummary, at: Timestamp) {
         self.head = Some(checks.head.clone());
+        if !checks.unfinished.is_empty() {
+            return;
+        }
         self.checks = Some(ObservedChecks {
             head: checks.head.clone(),
             conclusion: checks.conclusion,
@@ -296,6 +299,20 @@ mod tests {
         let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
         assert_eq!(standing.checks.as_ref().unwrap().follows, ChecksReaction::Nothing);
         assert_eq!((standing.is_outdated(), standing.status), (false, None));
+    }
+
+    #[test]
+    fn unfinished_checks_are_no_known_result() {
+        let held = ChecksSummary {
+            unfinished: vec!["WIP".to_owned()],
+            ..build_checks_summary("b", ChecksConclusion::Success)
+        };
+        let triggers = [build_trigger(1, build_checks_reason(held))];
+        let standing = ObservedPullRequest::of(&build_pull_request(), &triggers);
+        assert_eq!(
+            (standing.head, standing.checks),
+            (Some(build_commit_id("b")), None)
+        );
     }
 
     #[test]

@@ -87,7 +87,7 @@ pub enum ChecksConclusion {
     Absent,
 }
 
-/// All checks of one commit of a pull request, complete.
+/// All checks of one commit of a pull request, complete but for those that may wait for the end of the draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChecksSummary {
     /// The checked pull request.
@@ -113,6 +113,10 @@ pub struct ChecksSummary {
     /// Changes that may have caused the failure; empty unless Journeyman repairs it.
     #[serde(default, skip_serializing_if = "SuspectChanges::is_empty")]
     pub suspects: SuspectChanges,
+    /// Names of the checks that have not ended, although the others passed: they may wait for the end of the draft. At
+    /// most 20; empty: all checks are complete.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unfinished: Vec<String>,
 }
 
 /// Consequence of completed checks.
@@ -144,6 +148,7 @@ impl ChecksSummary {
                 since: None,
                 files: Vec::new(),
             },
+            unfinished: Vec::new(),
         }
     }
 

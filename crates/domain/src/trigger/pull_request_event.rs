@@ -194,6 +194,8 @@ pub(crate) struct PassedChecks {
     head: CommitId,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     page: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    unfinished: Vec<String>,
 }
 
 /// Missing checks in a stored request.
@@ -247,12 +249,14 @@ impl From<ChecksSummary> for ChecksForm {
             asked,
             page,
             suspects: _,
+            unfinished,
         } = checks;
         match outcome {
             ChecksOutcome::Passed => Self::Passed(PassedChecks {
                 pull_request,
                 head,
                 page,
+                unfinished,
             }),
             ChecksOutcome::Missing => Self::Missing(MissingChecks { pull_request, head }),
             ChecksOutcome::Rerun => Self::Repeated(RepeatedChecks {
@@ -277,6 +281,7 @@ impl From<PassedChecks> for ChecksSummary {
     fn from(stored: PassedChecks) -> Self {
         Self {
             page: stored.page,
+            unfinished: stored.unfinished,
             ..Self::new(stored.pull_request, stored.head, ChecksConclusion::Success)
         }
     }

@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use domain::{
     CheckFacts, CheckVerdict, ChecksConclusion, ChecksSummary, CommitId, FailedCheck, FailureClass,
     MergeState, ObservedCheck, ObservedWorkflowRun, PullRequestEvent, PullRequestRecord, PullRequestRef,
-    RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason, judge_checks,
+    RepositoryName, SkipReason, TicketKey, TriggerKey, TriggerReason, can_wait_for_handover, find_last_end,
+    judge_checks,
 };
 use github::{CommitCheck, CommitRun, PullRequest, WorkflowRunProgress};
 
@@ -338,7 +339,8 @@ impl EventKind for ChecksAbsent {
     }
 }
 
-/// Checks on the head of our pull request that have not ended for so long that a user should know.
+/// Checks on the head of our pull request that have not ended for so long that a user should know. Where they may wait
+/// for the end of the draft, the handover names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ChecksPending {
     ticket: TicketKey,
@@ -354,12 +356,114 @@ impl ChecksPending {
             head,
         }
     }
+
+    /// True when the draft may be the reason for which the checks have not ended.
+    fn can_wait_for_handover(&self, facts: &DecisionFacts) -> Result<bool, Need> {
+        let now = facts.pull_request(&self.ours.repository, &self.ours.number)?;
+        if !now.draft || facts.book.for_repository(&self.ours.repository).is_none() {
+            return Ok(false);
+        }
+        let head_facts = HeadFacts {
+            facts,
+            ours: &self.ours,
+            head: &self.head,
+        };
+        Ok(can_wait_for_handover(
+            &head_facts.checks()?,
+            &head_facts.required()?,
+        ))
+    }
 }
 
 impl EventKind for ChecksPending {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
-        notify_waiting(&self.ticket, &self.ours, &self.head, facts)
+        let key = build_checks_key(&self.ours, &self.head, "unfinished");
+        // The handover was the notice.
+        if let Some(sequence) = facts.known(&self.ticket, &key)? {
+            return Ok(EventVerdict::Known(*sequence));
+        }
+        let open = list_open_checks(&self.ours, &self.head, facts)?;
+        // Without names, a handover could not be distinguished from a complete one.
+        if open.names.is_empty() || open.needs_approval || !self.can_wait_for_handover(facts)? {
+            return notify_waiting(&self.ticket, &self.ours, &self.head, facts);
+        }
+        if let Some(obstacle) = find_obstacle(&self.ours, &self.head, facts)? {
+            return Ok(EventVerdict::nothing(obstacle));
+        }
+        let head_facts = HeadFacts {
+            facts,
+            ours: &self.ours,
+            head: &self.head,
+        };
+        let last = find_last_end(&head_facts.checks()?, facts.now);
+        if last.is_some_and(|last| facts.now.since(last) < facts.patience.pending) {
+            return Ok(EventVerdict::nothing("a check has ended since"));
+        }
+        if is_conflicting(&self.ours, facts)? {
+            return Ok(EventVerdict::nothing("the pull request conflicts with its base"));
+        }
+        let summary = ChecksSummary {
+            page: open.page,
+            unfinished: open.names,
+            ..ChecksSummary::new(self.ours.clone(), self.head.clone(), ChecksConclusion::Success)
+        };
+        Ok(EventVerdict::from(NewTrigger {
+            ticket: self.ticket.clone(),
+            key,
+            at: facts.now,
+            actor: None,
+            reason: PullRequestEvent::ChecksCompleted(summary).into(),
+        }))
     }
+}
+
+/// Checks of a head that have not ended: those that need an approval, else all of them.
+struct OpenChecks {
+    /// True when all checks have ended.
+    is_none: bool,
+    /// Names, at most 20.
+    names: Vec<String>,
+    /// Page on which a user can act; may be empty.
+    page: String,
+    needs_approval: bool,
+}
+
+/// Lists the checks that have not ended; runs without a check count where no check is open.
+fn list_open_checks(
+    ours: &PullRequestRef,
+    head: &CommitId,
+    facts: &DecisionFacts,
+) -> Result<OpenChecks, Need> {
+    let checks = facts.checks(&ours.repository, head)?;
+    let runs = facts.workflow_runs(&ours.repository, head)?;
+    let of = |progress: WorkflowRunProgress| runs.iter().filter(move |run| run.progress == progress);
+    // Waiting for approval takes precedence: no amount of time ends it without a user.
+    let needs_approval = of(WorkflowRunProgress::AwaitsApproval).next().is_some();
+    let (mut names, mut pages) = (BTreeSet::new(), Vec::new());
+    if needs_approval {
+        names.extend(of(WorkflowRunProgress::AwaitsApproval).map(|run| run.name.as_str()));
+        pages.extend(of(WorkflowRunProgress::AwaitsApproval).map(|run| run.url.as_str()));
+    } else {
+        let open = || checks.iter().filter(|check| check.conclusion.is_none());
+        names.extend(open().map(|check| check.name.as_str()));
+        pages.extend(open().map(|check| check.url.as_str()));
+        if names.is_empty() {
+            names.extend(of(WorkflowRunProgress::UnderWay).map(|run| run.name.as_str()));
+            pages.extend(of(WorkflowRunProgress::UnderWay).map(|run| run.url.as_str()));
+        }
+    }
+    let is_none = names.is_empty();
+    let page = pages.into_iter().find(|page| !page.is_empty());
+    let names = names
+        .into_iter()
+        .filter(|name| !name.is_empty())
+        .take(FAILED_CHECKS);
+    Ok(OpenChecks {
+        is_none,
+        names: names.map(|name| text_pin::clean_text(name, 200)).collect(),
+        page: text_pin::truncate_text(page.unwrap_or_default(), PAGE_CHARS),
+        needs_approval,
+    })
 }
 
 /// Comment on the ticket, once per head, with the checks that have not ended and the page where a user can act.
@@ -369,42 +473,22 @@ fn notify_waiting(
     head: &CommitId,
     facts: &DecisionFacts,
 ) -> Result<EventVerdict, Need> {
-    let checks = facts.checks(&ours.repository, head)?;
-    let runs = facts.workflow_runs(&ours.repository, head)?;
-    let of = |progress: WorkflowRunProgress| runs.iter().filter(move |run| run.progress == progress);
-    // Waiting for approval takes precedence: no amount of time ends it without a user.
-    let needs_approval = of(WorkflowRunProgress::AwaitsApproval).next().is_some();
-    let (mut waiting, mut pages) = (BTreeSet::new(), Vec::new());
-    if needs_approval {
-        waiting.extend(of(WorkflowRunProgress::AwaitsApproval).map(|run| run.name.as_str()));
-        pages.extend(of(WorkflowRunProgress::AwaitsApproval).map(|run| run.url.as_str()));
-    } else {
-        let open = || checks.iter().filter(|check| check.conclusion.is_none());
-        waiting.extend(open().map(|check| check.name.as_str()));
-        pages.extend(open().map(|check| check.url.as_str()));
-        if waiting.is_empty() {
-            waiting.extend(of(WorkflowRunProgress::UnderWay).map(|run| run.name.as_str()));
-            pages.extend(of(WorkflowRunProgress::UnderWay).map(|run| run.url.as_str()));
-        }
-    }
-    if waiting.is_empty() {
+    let open = list_open_checks(ours, head, facts)?;
+    if open.is_none {
         return Ok(EventVerdict::nothing("the checks have ended"));
     }
-    let key = build_checks_key(ours, head, if needs_approval { "approval" } else { "pending" });
+    let result = if open.needs_approval {
+        "approval"
+    } else {
+        "pending"
+    };
+    let key = build_checks_key(ours, head, result);
     if let Some(sequence) = facts.known(ticket, &key)? {
         return Ok(EventVerdict::Known(*sequence));
     }
     if let Some(obstacle) = find_obstacle(ours, head, facts)? {
         return Ok(EventVerdict::nothing(obstacle));
     }
-    let names = waiting
-        .into_iter()
-        .filter(|name| !name.is_empty())
-        .take(FAILED_CHECKS);
-    let page = pages
-        .into_iter()
-        .find(|page| !page.is_empty())
-        .unwrap_or_default();
     Ok(EventVerdict::from(NewTrigger {
         ticket: ticket.clone(),
         key,
@@ -412,9 +496,9 @@ fn notify_waiting(
         actor: None,
         reason: TriggerReason::Skipped(SkipReason::ChecksWait {
             pull_request: ours.clone(),
-            checks: names.map(|name| text_pin::clean_text(name, 200)).collect(),
-            needs_approval,
-            page: text_pin::truncate_text(page, PAGE_CHARS),
+            checks: open.names,
+            needs_approval: open.needs_approval,
+            page: open.page,
         }),
     }))
 }

@@ -1,7 +1,11 @@
 //! "Green is green": runs that await approval and checks that never end are not a success, and known failures excuse no new
 //! one.
 
-use domain::{FailureClass, PullRequestEvent, SkipReason, TriggerKey, TriggerReason};
+use std::time::Duration;
+
+use domain::{
+    FailureClass, Job, MergeState, PullRequestEvent, SkipReason, Timestamp, TriggerKey, TriggerReason,
+};
 use github::{CheckConclusion, CommitCheck, CommitRun, WorkflowRunProgress};
 
 use super::{
@@ -23,7 +27,15 @@ fn build_commit_run(name: &str, progress: WorkflowRunProgress) -> CommitRun {
 }
 
 fn with_runs(checks: Vec<CommitCheck>, runs: Vec<CommitRun>) -> DecisionFacts {
-    let mut facts = build_checked_facts(pull_request(), checks);
+    build_run_facts(pull_request(), checks, runs)
+}
+
+fn build_run_facts(
+    now: github::PullRequest,
+    checks: Vec<CommitCheck>,
+    runs: Vec<CommitRun>,
+) -> DecisionFacts {
+    let mut facts = build_checked_facts(now, checks);
     facts.put_workflow_runs(build_repository_name(), build_commit_id(), runs);
     facts
 }
@@ -139,7 +151,11 @@ fn active_workflow_runs_delay_green_checks() {
 fn endless_checks_are_reported_by_name() {
     let green = build_commit_check(1, Some(CheckConclusion::Success));
     let pending = ChecksPending::from_poll(&build_pull_record(), build_commit_id());
-    let facts = with_runs(vec![green.clone(), build_commit_check(2, None)], vec![]);
+    let ready = || github::PullRequest {
+        draft: false,
+        ..pull_request()
+    };
+    let facts = build_run_facts(ready(), vec![green.clone(), build_commit_check(2, None)], vec![]);
     let told = expect_trigger(&pending, &facts);
     assert_eq!(
         told.key,
@@ -149,7 +165,8 @@ fn endless_checks_are_reported_by_name() {
         expect_checks_wait(told.reason),
         (vec!["test 2".to_owned()], false, String::new())
     );
-    let run = with_runs(
+    let run = build_run_facts(
+        ready(),
         vec![green.clone()],
         vec![build_commit_run("Tests", WorkflowRunProgress::UnderWay)],
     );
@@ -159,6 +176,60 @@ fn endless_checks_are_reported_by_name() {
     );
     let ended = with_runs(vec![green], vec![]);
     assert_eq!(expect_nothing(&pending, &ended), "the checks have ended");
+}
+
+#[test]
+fn endless_check_hands_draft_over_once() {
+    let green = build_commit_check(1, Some(CheckConclusion::Success));
+    let pending = ChecksPending::from_poll(&build_pull_record(), build_commit_id());
+    let mut facts = with_runs(vec![green, build_commit_check(2, None)], vec![]);
+    let handover = expect_trigger(&pending, &facts);
+    assert_eq!(
+        handover.key,
+        TriggerKey::new(format!("checks:acme/shop:{}:unfinished", build_commit_id()))
+    );
+    assert_eq!(handover.reason.job(), Some(Job::MarkReady));
+    let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) = handover.reason else {
+        panic!("no handover");
+    };
+    assert_eq!(checks.unfinished, ["test 2"]);
+    // The handover was the notice, also after the end of the draft.
+    facts.put_known(build_ticket_key(), handover.key, Some(7));
+    let ready = github::PullRequest {
+        draft: false,
+        ..pull_request()
+    };
+    facts.put_pull_request(build_repository_name(), 7, ready);
+    assert!(matches!(decide_event(&pending, &facts), EventVerdict::Known(7)));
+}
+
+#[test]
+fn draft_waits_for_more_than_unfinished_check() {
+    let green = || build_commit_check(1, Some(CheckConclusion::Success));
+    let red = build_commit_check(3, Some(CheckConclusion::Failure));
+    let open = || build_commit_check(2, None);
+    let pending = ChecksPending::from_poll(&build_pull_record(), build_commit_id());
+    let approval = vec![build_commit_run("Lint", WorkflowRunProgress::AwaitsApproval)];
+    for (checks, runs, names) in [
+        (vec![green(), red, open()], vec![], "test 2"),
+        (vec![open()], vec![], "test 2"),
+        (vec![green(), open()], approval, "Lint"),
+    ] {
+        let facts = with_runs(checks, runs);
+        let reason = expect_trigger(&pending, &facts).reason;
+        assert_eq!(expect_checks_wait(reason).0, [names]);
+    }
+    let mut recent = with_runs(vec![green(), open()], vec![]);
+    recent.now = Timestamp::from_unix_ms(2_000);
+    recent.patience.pending = Duration::from_secs(7_200);
+    assert_eq!(expect_nothing(&pending, &recent), "a check has ended since");
+    let mut conflict = pull_request();
+    conflict.merge.state = MergeState::Conflicting;
+    let conflicting = build_run_facts(conflict, vec![green(), open()], vec![]);
+    assert_eq!(
+        expect_nothing(&pending, &conflicting),
+        "the pull request conflicts with its base"
+    );
 }
 
 /// The poll that read the head may know of a push only later.

@@ -59,7 +59,7 @@ impl HealthStepEvent {
             HealthStep::ResolveConflict => OwnStep::ResolveConflict,
             HealthStep::RepairQueue { commit } => OwnStep::RepairQueue(commit.clone()),
             HealthStep::Notify(cause) => OwnStep::Notify(*cause),
-            HealthStep::MarkReady { .. } | HealthStep::RepairChecks | HealthStep::Remind => return None,
+            HealthStep::MarkReady(_) | HealthStep::RepairChecks | HealthStep::Remind => return None,
         };
         Some(Self {
             ticket: record.ticket.clone(),

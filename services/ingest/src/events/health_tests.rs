@@ -1,8 +1,9 @@
 //! Tests of the steps that the health of a pull request needs.
 
 use domain::{
-    BaseRequirements, HeadChecks, IssueIdentity, Job, MergeState, OutboundRefusal, PullRequestStatus,
-    QueueRemoval, QueueState, RemovalReason, ReviewState, RunSummary, TicketRow, TriggerChannel,
+    BaseRequirements, HandoverChecks, HeadChecks, IssueIdentity, Job, MergeState, OutboundRefusal,
+    PullRequestStatus, QueueRemoval, QueueState, RemovalReason, ReviewState, RunSummary, TicketRow,
+    TriggerChannel,
 };
 use github::{CheckConclusion, PullRequest};
 
@@ -366,7 +367,7 @@ fn moved_ticket_is_covered_by_present_key() {
 #[test]
 fn steps_of_other_kinds_are_left_to_them() {
     for step in [
-        HealthStep::MarkReady { is_unchecked: false },
+        HealthStep::MarkReady(HandoverChecks::Passed),
         HealthStep::RepairChecks,
         HealthStep::Remind,
     ] {

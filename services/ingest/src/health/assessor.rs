@@ -1,10 +1,10 @@
 //! Assessment of one pull request of ours: reads its snapshot, decides, takes the step, and stores the result.
 
 use domain::{
-    Assessment, BaseUpdateRule, ChecksOutcome, CiRequired, HealthCause, HealthRecord, HealthRules,
-    HealthState, HealthStep, MergeState, PullRequestEvent, PullRequestRecord, PullRequestSnapshot,
-    PullRequestStatus, RepositoryName, RepositoryRules, StepResult, TicketKey, Timestamp, TriggerChannel,
-    TriggerReason, assess,
+    Assessment, BaseUpdateRule, ChecksOutcome, CiRequired, HandoverChecks, HealthCause, HealthRecord,
+    HealthRules, HealthState, HealthStep, MergeState, PullRequestEvent, PullRequestRecord,
+    PullRequestSnapshot, PullRequestStatus, RepositoryName, RepositoryRules, StepResult, TicketKey,
+    Timestamp, TriggerChannel, TriggerReason, assess,
 };
 use github::SnapshotScope;
 
@@ -181,11 +181,14 @@ async fn take_step(
 ) -> Result<Option<EventOutcome>, EventFailure> {
     let head = || snapshot.head.clone();
     let event: Box<dyn EventKind> = match step {
-        HealthStep::MarkReady { is_unchecked: false }
+        HealthStep::MarkReady(HandoverChecks::Passed)
         | HealthStep::RepairChecks
         | HealthStep::Notify(HealthCause::RunApproval) => Box::new(ChecksChanged::from_poll(record, head())),
-        HealthStep::MarkReady { is_unchecked: true } => Box::new(ChecksAbsent::from_poll(record, head())),
-        HealthStep::Notify(HealthCause::PendingChecks) => Box::new(ChecksPending::from_poll(record, head())),
+        HealthStep::MarkReady(HandoverChecks::Absent) => Box::new(ChecksAbsent::from_poll(record, head())),
+        HealthStep::MarkReady(HandoverChecks::Unfinished)
+        | HealthStep::Notify(HealthCause::PendingChecks) => {
+            Box::new(ChecksPending::from_poll(record, head()))
+        }
         HealthStep::Remind => Box::new(OverdueReviewEvent::from_poll(record.clone())),
         HealthStep::UpdateBase
         | HealthStep::ResolveConflict

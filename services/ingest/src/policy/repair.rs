@@ -85,6 +85,7 @@ pub(crate) fn find_suspects(
             return None;
         };
         let has_passed = earlier.conclusion == ChecksConclusion::Success
+            && earlier.unfinished.is_empty()
             && earlier.pull_request == checks.pull_request
             && earlier.head != checks.head;
         has_passed.then(|| earlier.head.clone())

@@ -194,11 +194,21 @@ pub(crate) fn not_linked(detail: &str) -> String {
 }
 
 /// Renders the handover to reviewers. `approvals` are those that the base branch requires.
-pub(crate) fn render_ready(pull_request: &PullRequestRef, approvals: Option<&ApprovalCount>) -> String {
-    let ready = format!(
-        "All checks passed: {} is ready for review. Please review and merge it; Journeyman never merges.",
-        link_pull_request_name(pull_request)
-    );
+pub(crate) fn render_ready(checks: &ChecksSummary, approvals: Option<&ApprovalCount>) -> String {
+    let link = link_pull_request_name(&checks.pull_request);
+    let ready = if checks.unfinished.is_empty() {
+        format!(
+            "All checks passed: {link} is ready for review. Please review and merge it; Journeyman never merges."
+        )
+    } else {
+        let names: Vec<String> = checks.unfinished.iter().map(|name| format_code(name)).collect();
+        format!(
+            "{link} is ready for review, although not all of its checks have ended: {}. They made no progress for a long \
+             time and may wait for the end of the draft; the others passed. Please look at these checks, review and merge \
+             it; Journeyman never merges.",
+            names.join(", ")
+        )
+    };
     match approvals {
         None => ready,
         Some(count) => format!("{ready} Before the merge: {}.", count.words()),

@@ -108,7 +108,7 @@ impl ReportKind for PullRequestEvent {
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => {
-                    vec![message::render_ready(pull_request, context.receipts.last())]
+                    vec![message::render_ready(checks, context.receipts.last())]
                 }
                 ChecksOutcome::Missing => {
                     let awaited = context.receipts.last::<AwaitedCheck>();
@@ -144,7 +144,7 @@ impl ReportKind for PullRequestEvent {
     }
 }
 
-/// Hands a pull request with passed checks over to its reviewers.
+/// Hands a pull request with passed checks over to its reviewers. Unfinished checks have no result to show.
 fn hand_over(checks: &ChecksSummary, asked: &PlanContext<'_>) -> EffectList {
     let mut effects: EffectList = vec![Box::new(MarkReady {
         pull_request: checks.pull_request.clone(),
@@ -156,12 +156,14 @@ fn hand_over(checks: &ChecksSummary, asked: &PlanContext<'_>) -> EffectList {
         pull_request: checks.pull_request.clone(),
         of: None,
     }));
-    effects.push(show_checks_result(
-        &checks.pull_request,
-        &checks.head,
-        ChecksResult::Passed,
-        &checks.page,
-    ));
+    if checks.unfinished.is_empty() {
+        effects.push(show_checks_result(
+            &checks.pull_request,
+            &checks.head,
+            ChecksResult::Passed,
+            &checks.page,
+        ));
+    }
     effects
 }
 

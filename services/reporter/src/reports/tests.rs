@@ -100,6 +100,16 @@ fn jira_requests_have_their_effects_in_order() {
         ))),
         ["mark_ready", "request_review", "check_run", "comment"]
     );
+    // Unfinished checks have no result to show.
+    assert_eq!(
+        of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary {
+                unfinished: vec!["WIP".to_owned()],
+                ..ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Success)
+            }
+        ))),
+        ["mark_ready", "request_review", "comment"]
+    );
     assert_eq!(
         of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
             ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Failure)

@@ -129,6 +129,23 @@ fn pull_request_opened() {
 }
 
 #[test]
+fn ready_with_unfinished_checks() {
+    let checks = ChecksSummary {
+        unfinished: vec!["WIP".to_owned(), "deploy (eu)".to_owned()],
+        ..ChecksSummary::new(
+            pull_request(),
+            "a".repeat(40).parse().unwrap(),
+            ChecksConclusion::Success,
+        )
+    };
+    assert_snapshot!(render_run_comment(&OutboundAction::from(PullRequestEvent::ChecksCompleted(checks))), @"
+    [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review, although not all of its checks have ended: `WIP`, `deploy (eu)`. They made no progress for a long time and may wait for the end of the draft; the others passed. Please look at these checks, review and merge it; Journeyman never merges.
+
+    Journeyman, run `jira:ENG-12@57`
+    ");
+}
+
+#[test]
 fn ready_for_review() {
     assert_snapshot!(render_run_comment(&OutboundAction::from(PullRequestEvent::ChecksCompleted(ChecksSummary::new(pull_request(), "a".repeat(40).parse().unwrap(), ChecksConclusion::Success)))), @"
     All checks passed: [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review. Please review and merge it; Journeyman never merges.
