@@ -11,9 +11,10 @@ use domain::{
 use github::PullRequest;
 
 use super::{
-    EventKind, EventVerdict, NewTrigger, checks,
+    EventKind, EventVerdict, NewTrigger,
     closed::is_closed,
     discussed::{DiscussionEvent, DiscussionOrder},
+    failed_checks::summarize_failure,
     question::QuestionEvent,
     review_requested::ReviewRequestEvent,
     reviewed::{self, ReviewEvent},
@@ -201,7 +202,7 @@ impl DispatchEvent {
             }
             Some(ChecksConclusion::Failure) => {}
         }
-        let mut checks = checks::summarize_failure(ours, &now.head, seen, facts)?;
+        let mut checks = summarize_failure(ours, &now.head, seen, facts)?;
         checks.suspects = repair::find_suspects(&checks, facts.history(&self.ticket)?, facts)?;
         self.again(facts, record, rules, JobSubject::Checks(Box::new(checks)), true)
     }

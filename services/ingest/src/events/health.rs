@@ -7,7 +7,7 @@ use domain::{
     RunStatus, SkipReason, StopReason, TicketKey, Timestamp, Trigger, TriggerKey, TriggerReason, UpdateWay,
 };
 
-use super::{EventKind, EventVerdict, NewTrigger, checks::summarize_failure, closed::is_closed};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed, failed_checks::summarize_failure};
 use crate::{
     facts::{DecisionFacts, Need},
     policy::{repair, resolution, skip},

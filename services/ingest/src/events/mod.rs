@@ -136,6 +136,8 @@ macro_rules! kinds {
     };
 }
 
+mod failed_checks;
+
 // These kinds come from comments, the API or the passage of time, never directly from a webhook.
 pub(crate) mod decision;
 pub(crate) mod dispatch;
