@@ -170,14 +170,17 @@ fn render_health(health: &HealthView) -> String {
         .auto_merge
         .as_ref()
         .map(|merge| format!("; {}", merge.words()));
+    let ignored = (!health.ignored_checks.is_empty())
+        .then(|| format!("; ignored checks: {}", health.ignored_checks.join(", ")));
     format!(
-        "merge: {}, {}{}{}{}{}",
+        "merge: {}, {}{}{}{}{}{}",
         health.state,
         health.text,
         since.unwrap_or_default(),
         who.unwrap_or_default(),
         until.unwrap_or_default(),
-        automatic.unwrap_or_default()
+        automatic.unwrap_or_default(),
+        ignored.unwrap_or_default()
     )
 }
 
@@ -285,6 +288,7 @@ mod tests {
                     by: "rita".to_owned(),
                     method: "squash".to_owned(),
                 }),
+                ignored_checks: vec!["WIP".to_owned(), "codecov/patch".to_owned()],
                 at: "2026-11-25T09:31:00Z".to_owned(),
             }),
             conversation_lock: Some(api::types::ConversationLockView {
@@ -298,7 +302,7 @@ mod tests {
              checks: 1 failed for aaaaaaaaaaaa at 2026-11-25T09:00:00Z; left to people: this commit was repaired as often as \
              is allowed\n  failed: test (3.11) https://github.com/acme/shop/runs/9\nwaits for a review since \
              2026-11-25T08:00:00Z\nconversation: locked since 2026-11-25T09:20:00Z\nmerge: blocked, it lacks commits of its base branch since 2026-11-25T09:30:00Z; acts: \
-             journeyman; GitHub merges it by squash once nothing blocks it, as rita wants"
+             journeyman; GitHub merges it by squash once nothing blocks it, as rita wants; ignored checks: WIP, codecov/patch"
         );
         let without = PullRequestView {
             checks: None,

@@ -473,10 +473,11 @@ fn checks_bytes_stay_those_of_earlier_releases() {
     check_event_bytes(
         PullRequestEvent::ChecksCompleted(ChecksSummary {
             unfinished: vec!["WIP".to_owned()],
+            ignored: vec!["codecov/patch".to_owned()],
             ..summary(ChecksConclusion::Success)
         }),
-        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"success","failed":[],"unfinished":["WIP"]}"#,
-        r#"{"type":"checks_passed",PULL,HEAD,"unfinished":["WIP"]}"#,
+        r#"{"type":"checks_completed",PULL,HEAD,"conclusion":"success","failed":[],"unfinished":["WIP"],"ignored":["codecov/patch"]}"#,
+        r#"{"type":"checks_passed",PULL,HEAD,"unfinished":["WIP"],"ignored":["codecov/patch"]}"#,
     );
     check_event_bytes(
         PullRequestEvent::ChecksCompleted(summary(ChecksConclusion::Absent)),

@@ -25,6 +25,9 @@ pub struct HealthView {
     /// Merge that GitHub makes by itself once nothing blocks it; absent: auto-merge is off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_merge: Option<AutoMergeView>,
+    /// Names of the checks and workflow runs that the rules ignore (`ci.ignore_checks`). Text by others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_checks: Vec<String>,
     /// Time of the assessment.
     pub at: String,
 }
@@ -63,6 +66,7 @@ impl HealthView {
                 by: known.by.clone(),
                 method: known.method.clone(),
             }),
+            ignored_checks: record.ignored_checks.clone(),
             at: record.at.to_string(),
         };
         Some(match &record.state {
@@ -177,6 +181,7 @@ mod tests {
             },
             approvals: None,
             auto_merge: None,
+            ignored_checks: Vec::new(),
             memory: HealthMemory::default(),
             at: Timestamp::from_unix_ms(2_000),
         }
@@ -245,5 +250,19 @@ mod tests {
             (ready.state.as_str(), ready.since, ready.who),
             ("ready", None, None)
         );
+    }
+
+    #[test]
+    fn health_view_lists_ignored_checks() {
+        let record = HealthRecord {
+            ignored_checks: vec!["WIP".to_owned()],
+            ..build_record(HealthState::Ready)
+        };
+        let view = HealthView::new(&record).unwrap();
+        assert_eq!(view.ignored_checks, ["WIP"]);
+        let stored = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<HealthRecord>(&stored).unwrap(), record);
+        let older = serde_json::to_string(&build_record(HealthState::Ready)).unwrap();
+        assert!(!older.contains("ignored"), "{older}");
     }
 }

@@ -213,6 +213,9 @@ pub struct HealthRecord {
     /// Auto-merge of the pull request; absent: off, or the record is older than the field.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub auto_merge: Option<AutoMerge>,
+    /// Names of the checks and workflow runs of the head that the rules ignore.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored_checks: Vec<String>,
     /// Memory for the next assessment.
     #[serde(default)]
     pub memory: HealthMemory,

@@ -1,10 +1,13 @@
 //! Observation of a pull request: everything that can keep it from being merged.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
     journal::record_format::is_default,
+    rules::ci::CiRules,
     trigger::pull_request::PullRequestStatus,
 };
 
@@ -140,6 +143,22 @@ impl PullRequestSnapshot {
     /// Returns the approvals that the base branch requires; `None` where it requires none.
     pub fn approval_count(&self) -> Option<ApprovalCount> {
         self.requirements.count_approvals(&self.reviews)
+    }
+
+    /// Removes the checks and workflow runs that the rules ignore, also from the required ones. Returns their names.
+    pub fn ignore_checks(&mut self, rules: &CiRules) -> Vec<String> {
+        let HeadChecks { checks, runs } = &mut self.checks;
+        let of_checks = checks.iter().map(|check| &check.name);
+        let ignored: BTreeSet<String> = of_checks
+            .chain(runs.iter().map(|run| &run.name))
+            .filter(|name| rules.is_check_ignored(name))
+            .cloned()
+            .collect();
+        checks.retain(|check| !ignored.contains(&check.name));
+        runs.retain(|run| !ignored.contains(&run.name));
+        let required = &mut self.requirements.checks;
+        required.retain(|name| !rules.is_check_ignored(name));
+        ignored.into_iter().collect()
     }
 }
 

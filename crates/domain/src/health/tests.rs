@@ -17,6 +17,7 @@ use super::{
 };
 use crate::{
     identity::{commit::CommitId, time::Timestamp},
+    rules::ci::CiRules,
     trigger::pull_request::PullRequestStatus,
 };
 
@@ -494,6 +495,37 @@ fn draft_with_failed_check_is_left_to_people() {
         let late = assess(&snapshot, &rules, &memory, due);
         let notice = Some(HealthStep::Notify(HealthCause::PendingChecks));
         assert_eq!(late.step, notice, "{snapshot:?}");
+    }
+}
+
+#[test]
+fn ignored_check_neither_blocks_nor_starts_repair() {
+    let rules = build_rules(BaseUpdateRule::WhenRequired, false);
+    let ci = CiRules {
+        ignore_checks: vec!["WIP".to_owned(), "deploy *".to_owned()],
+        ..CiRules::default()
+    };
+    for result in [None, Some(CheckResult::Bad)] {
+        for is_draft in [false, true] {
+            let mut snapshot = build_held_draft();
+            snapshot.is_draft = is_draft;
+            snapshot.checks.checks[2].result = result;
+            snapshot.checks.runs.push(ObservedWorkflowRun {
+                name: "deploy docs".to_owned(),
+                progress: WorkflowRunProgress::AwaitsApproval,
+            });
+            snapshot.requirements.checks = vec!["WIP".to_owned(), "deploy eu".to_owned()];
+            let before = assess(&snapshot, &rules, &HealthMemory::default(), START).state;
+            assert_ne!(before, HealthState::Ready, "the test has no check to ignore");
+            assert_eq!(snapshot.ignore_checks(&ci), ["WIP", "deploy docs"]);
+            let after = assess(&snapshot, &rules, &HealthMemory::default(), START);
+            if is_draft {
+                let step = HealthStep::MarkReady(HandoverChecks::Passed);
+                assert_eq!(after.step, Some(step));
+            } else {
+                assert_eq!((after.state, after.step), (HealthState::Ready, None));
+            }
+        }
     }
 }
 

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::journal::record_format::is_true;
+use crate::{journal::record_format::is_true, rules::glob::is_name_covered};
 
 /// Rules for continuous integration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,9 @@ pub struct CiRules {
     /// Controls whether failed jobs run again, once per commit, if the change caused none of the failures.
     #[serde(skip_serializing_if = "is_true")]
     pub rerun: bool,
+    /// Names of checks, commit statuses and workflows that do not count, with `*` and `?` as in patterns; at most 50.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub ignore_checks: Vec<String>,
 }
 
 impl Default for CiRules {
@@ -43,6 +46,7 @@ impl Default for CiRules {
             repairs_per_pull_request: REPAIRS_PER_PULL_REQUEST,
             logs_command: Vec::new(),
             rerun: true,
+            ignore_checks: Vec::new(),
         }
     }
 }
@@ -52,6 +56,7 @@ const REPAIRS_PER_PULL_REQUEST: u32 = 6;
 // More repairs than this cost money without effect: a model that did not fix the checks by then is unlikely
 // to do so.
 const MOST_REPAIRS: u32 = 20;
+const MOST_IGNORED: usize = 50;
 
 impl CiRules {
     /// Returns the invalid key and the instruction for its correction.
@@ -61,9 +66,20 @@ impl CiRules {
             Some(("ci.repairs_per_commit", wrong))
         } else if !(1..=MOST_REPAIRS).contains(&self.repairs_per_pull_request) {
             Some(("ci.repairs_per_pull_request", wrong))
+        } else if self.ignore_checks.len() > MOST_IGNORED
+            || self.ignore_checks.iter().any(|name| name.trim().is_empty())
+        {
+            Some(("ci.ignore_checks", "must be at most 50 names, none of them empty"))
         } else {
             None
         }
+    }
+
+    /// Returns true when the check, commit status or workflow of this name does not count.
+    pub fn is_check_ignored(&self, name: &str) -> bool {
+        self.ignore_checks
+            .iter()
+            .any(|pattern| is_name_covered(pattern, name))
     }
 }
 
@@ -129,6 +145,35 @@ impl From<CiRequired> for CiRequiredValue {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn ignored_checks_match_whole_names() {
+        let rules: CiRules =
+            serde_json::from_str(r#"{"ignore_checks": ["WIP", "codecov/*", "e2e (?)"]}"#).unwrap();
+        for (name, is_ignored) in [
+            ("WIP", true),
+            ("wip", false),
+            ("WIP 2", false),
+            ("codecov/patch/api", true),
+            ("my codecov/patch", false),
+            ("e2e (1)", true),
+            ("e2e (12)", false),
+        ] {
+            assert_eq!(rules.is_check_ignored(name), is_ignored, "{name}");
+        }
+        assert_eq!(rules.problem(), None);
+        assert!(!CiRules::default().is_check_ignored("WIP"));
+        let plain = serde_json::to_string(&CiRules::default()).unwrap();
+        assert!(!plain.contains("ignore"), "older releases read it: {plain}");
+        let all = vec!["a".to_owned(); 51];
+        for ignore_checks in [vec![" ".to_owned()], all] {
+            let wrong = CiRules {
+                ignore_checks,
+                ..CiRules::default()
+            };
+            assert_eq!(wrong.problem().map(|(key, _)| key), Some("ci.ignore_checks"));
+        }
+    }
 
     #[test]
     fn ci_required_accepts_auto_or_boolean() {

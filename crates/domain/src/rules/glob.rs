@@ -9,6 +9,12 @@ pub fn is_path_covered(pattern: &str, path: &str) -> bool {
     !pattern.is_empty() && is_folder_match(&pattern, &split_path(path))
 }
 
+/// Returns true when a pattern matches a whole name, in which `/` is a letter. `*` and `?` match letters.
+pub(crate) fn is_name_covered(pattern: &str, name: &str) -> bool {
+    let (pattern, name): (Vec<char>, Vec<char>) = (pattern.chars().collect(), name.chars().collect());
+    is_letter_match(&pattern, &name)
+}
+
 /// Returns the names of a path with `.` and `..` resolved.
 fn split_path(path: &str) -> Vec<&str> {
     let mut parts = Vec::new();

@@ -117,6 +117,9 @@ pub struct ChecksSummary {
     /// most 20; empty: all checks are complete.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unfinished: Vec<String>,
+    /// Names of the checks that the rules ignore; at most 20.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
 }
 
 /// Consequence of completed checks.
@@ -149,6 +152,7 @@ impl ChecksSummary {
                 files: Vec::new(),
             },
             unfinished: Vec::new(),
+            ignored: Vec::new(),
         }
     }
 

@@ -196,6 +196,8 @@ pub(crate) struct PassedChecks {
     page: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     unfinished: Vec<String>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    ignored: Vec<String>,
 }
 
 /// Missing checks in a stored request.
@@ -250,6 +252,7 @@ impl From<ChecksSummary> for ChecksForm {
             page,
             suspects: _,
             unfinished,
+            ignored,
         } = checks;
         match outcome {
             ChecksOutcome::Passed => Self::Passed(PassedChecks {
@@ -257,6 +260,7 @@ impl From<ChecksSummary> for ChecksForm {
                 head,
                 page,
                 unfinished,
+                ignored,
             }),
             ChecksOutcome::Missing => Self::Missing(MissingChecks { pull_request, head }),
             ChecksOutcome::Rerun => Self::Repeated(RepeatedChecks {
@@ -282,6 +286,7 @@ impl From<PassedChecks> for ChecksSummary {
         Self {
             page: stored.page,
             unfinished: stored.unfinished,
+            ignored: stored.ignored,
             ..Self::new(stored.pull_request, stored.head, ChecksConclusion::Success)
         }
     }

@@ -677,6 +677,7 @@ fn failed_checks() -> PullRequestView {
                 by: build_hostile_text(),
                 method: build_hostile_text(),
             }),
+            ignored_checks: vec![build_hostile_text()],
             at: build_hostile_text(),
         }),
         conversation_lock: None,

@@ -342,6 +342,9 @@ fn render_health(health: &HealthView, now: Timestamp) -> Markup {
         @if let Some(who) = &health.who { ". Acts: " (make_visible(who)) }
         @if let Some(until) = &health.until { ". A notice follows " (render_moment(until, now)) }
         @if let Some(merge) = &health.auto_merge { ". " (make_visible(&merge.words())) }
+        @if !health.ignored_checks.is_empty() {
+            ". Ignored checks: " (make_visible(&health.ignored_checks.join(", ")))
+        }
         ". Seen " (render_moment(&health.at, now))
     }
 }

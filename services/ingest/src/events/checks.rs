@@ -133,7 +133,7 @@ impl EventKind for ChecksChanged {
                 (&record.ticket, ours)
             }
         };
-        let checks = facts.checks(&ours.repository, &self.head)?;
+        let checks = facts.counted_checks(&ours.repository, &self.head)?;
         let head_facts = HeadFacts {
             facts,
             ours,
@@ -158,16 +158,16 @@ impl EventKind for ChecksChanged {
             ))),
             CheckVerdict::Failed | CheckVerdict::Passed => None,
         };
-        let Some(conclusion) = github::conclude_checks(checks) else {
+        let Some(conclusion) = github::conclude_checks(&checks) else {
             return Ok(EventVerdict::nothing("checks are not complete"));
         };
         // The lookup in the log comes first, because a known key makes all further reads unnecessary.
-        let key = build_checks_key(ours, &self.head, &hash_checks(checks));
+        let key = build_checks_key(ours, &self.head, &hash_checks(&checks));
         if let Some(sequence) = facts.known(ticket, &key)? {
             // An event has one trigger: the repair comes first, and the next event about the same failure gives the notice
             // that other runs need an approval.
             if conclusion == ChecksConclusion::Failure
-                && awaits_approval(facts.workflow_runs(&ours.repository, &self.head)?)
+                && awaits_approval(&facts.counted_runs(&ours.repository, &self.head)?)
             {
                 return notify_waiting(ticket, ours, &self.head, facts);
             }
@@ -192,15 +192,23 @@ impl EventKind for ChecksChanged {
             reason,
         };
         if conclusion == ChecksConclusion::Failure {
-            let summary = summarize_failure(ours, &self.head, checks, facts)?;
+            let summary = summarize_failure(ours, &self.head, &checks, facts)?;
             return Ok(follows(repair::decide_repair(ticket, summary, facts)?).into());
         }
         let summary = ChecksSummary {
-            page: find_checks_page(checks),
+            page: find_checks_page(&checks),
+            ignored: list_ignored(ours, &self.head, facts)?,
             ..ChecksSummary::new(ours.clone(), self.head.clone(), conclusion)
         };
         Ok(follows(PullRequestEvent::ChecksCompleted(summary).into()).into())
     }
+}
+
+/// Lists the checks of a head that the rules ignore.
+fn list_ignored(ours: &PullRequestRef, head: &CommitId, facts: &DecisionFacts) -> Result<Vec<String>, Need> {
+    let ignored = facts.ignored_checks(&ours.repository, head)?;
+    let names = ignored.into_iter().take(FAILED_CHECKS);
+    Ok(names.map(|name| text_pin::clean_text(name, 200)).collect())
 }
 
 fn awaits_approval(runs: &[CommitRun]) -> bool {
@@ -219,12 +227,12 @@ impl CheckFacts for HeadFacts<'_> {
     type Missing = Need;
 
     fn checks(&self) -> Result<Vec<ObservedCheck>, Need> {
-        let checks = self.facts.checks(&self.ours.repository, self.head)?;
+        let checks = self.facts.counted_checks(&self.ours.repository, self.head)?;
         Ok(checks.iter().map(ObservedCheck::from).collect())
     }
 
     fn runs(&self) -> Result<Vec<ObservedWorkflowRun>, Need> {
-        let runs = self.facts.workflow_runs(&self.ours.repository, self.head)?;
+        let runs = self.facts.counted_runs(&self.ours.repository, self.head)?;
         Ok(runs.iter().cloned().map(ObservedWorkflowRun::from).collect())
     }
 
@@ -236,8 +244,10 @@ impl CheckFacts for HeadFacts<'_> {
         let now = self
             .facts
             .pull_request(&self.ours.repository, &self.ours.number)?;
-        let base = &now.base_branch;
-        Ok(self.facts.required(&self.ours.repository, base)?.clone())
+        let required = self
+            .facts
+            .counted_required(&self.ours.repository, &now.base_branch)?;
+        Ok(required.into_owned())
     }
 }
 
@@ -293,7 +303,7 @@ impl EventKind for ChecksAbsent {
         if let Some(obstacle) = find_obstacle(&self.ours, &self.head, facts)? {
             return Ok(EventVerdict::nothing(obstacle));
         }
-        let runs = facts.workflow_runs(&self.ours.repository, &self.head)?;
+        let runs = facts.counted_runs(&self.ours.repository, &self.head)?;
         if runs.iter().any(|run| run.progress != WorkflowRunProgress::Ended) {
             return Ok(EventVerdict::nothing("a workflow run is not complete"));
         }
@@ -374,6 +384,7 @@ impl EventKind for ChecksPending {
         let summary = ChecksSummary {
             page: open.page,
             unfinished: open.names,
+            ignored: list_ignored(&self.ours, &self.head, facts)?,
             ..ChecksSummary::new(self.ours.clone(), self.head.clone(), ChecksConclusion::Success)
         };
         Ok(EventVerdict::from(NewTrigger {
@@ -403,8 +414,8 @@ fn list_open_checks(
     head: &CommitId,
     facts: &DecisionFacts,
 ) -> Result<OpenChecks, Need> {
-    let checks = facts.checks(&ours.repository, head)?;
-    let runs = facts.workflow_runs(&ours.repository, head)?;
+    let checks = facts.counted_checks(&ours.repository, head)?;
+    let runs = facts.counted_runs(&ours.repository, head)?;
     let of = |progress: WorkflowRunProgress| runs.iter().filter(move |run| run.progress == progress);
     // Waiting for approval takes precedence: no amount of time ends it without a user.
     let needs_approval = of(WorkflowRunProgress::AwaitsApproval).next().is_some();

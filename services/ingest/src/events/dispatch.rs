@@ -189,8 +189,8 @@ impl DispatchEvent {
             return Ok(refuse_job("the rules turn repairs off (ci.repair)"));
         }
         let ours = &record.pull_request;
-        let seen = facts.checks(&ours.repository, &now.head)?;
-        match github::conclude_checks(seen) {
+        let seen = facts.counted_checks(&ours.repository, &now.head)?;
+        match github::conclude_checks(&seen) {
             _ if seen.is_empty() => {
                 return Ok(refuse_job(
                     "no check has reported on the head of the pull request",
@@ -202,7 +202,7 @@ impl DispatchEvent {
             }
             Some(ChecksConclusion::Failure) => {}
         }
-        let mut checks = summarize_failure(ours, &now.head, seen, facts)?;
+        let mut checks = summarize_failure(ours, &now.head, &seen, facts)?;
         checks.suspects = repair::find_suspects(&checks, facts.history(&self.ticket)?, facts)?;
         self.again(facts, record, rules, JobSubject::Checks(Box::new(checks)), true)
     }

@@ -4,7 +4,8 @@
 use std::time::Duration;
 
 use domain::{
-    FailureClass, Job, MergeState, PullRequestEvent, SkipReason, Timestamp, TriggerKey, TriggerReason,
+    FailureClass, Job, MergeState, PullRequestEvent, SkipReason, Timestamp, TriggerChannel, TriggerKey,
+    TriggerReason,
 };
 use github::{CheckConclusion, CommitCheck, CommitRun, WorkflowRunProgress};
 
@@ -13,7 +14,8 @@ use super::{
     checks::{ChecksAbsent, ChecksChanged, ChecksPending},
     tests::{
         build_checked_facts, build_commit_check, build_commit_id, build_pull_record, build_pull_reference,
-        build_repository_name, build_ticket_key, decide_event, expect_nothing, expect_trigger, pull_request,
+        build_repository_name, build_ticket_key, decide_event, expect_nothing, expect_trigger, facts_with,
+        pull_request,
     },
 };
 use crate::facts::DecisionFacts;
@@ -230,6 +232,45 @@ fn draft_waits_for_more_than_unfinished_check() {
         expect_nothing(&pending, &conflicting),
         "the pull request conflicts with its base"
     );
+}
+
+/// Facts under rules that ignore `test 2` and the workflow `Deploy`.
+fn build_ignoring_facts(checks: Vec<CommitCheck>, required: &[&str]) -> DecisionFacts {
+    let rules = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\nci:\n  ignore_checks: ['test 2', Dep*]\n";
+    let mut facts = facts_with(rules, TriggerChannel::Poll);
+    facts.put_pull_request(build_repository_name(), 7, pull_request());
+    facts.put_checks(build_repository_name(), build_commit_id(), checks);
+    let runs = vec![build_commit_run("Deploy", WorkflowRunProgress::AwaitsApproval)];
+    facts.put_workflow_runs(build_repository_name(), build_commit_id(), runs);
+    facts.patience.settle = Duration::from_secs(30);
+    let required = required.iter().map(|name| (*name).to_owned()).collect();
+    facts.put_required(build_repository_name(), "main".to_owned(), required);
+    facts
+}
+
+#[test]
+fn ignored_check_counts_for_no_verdict() {
+    let green = || build_commit_check(1, Some(CheckConclusion::Success));
+    for end in [None, Some(CheckConclusion::Failure)] {
+        let facts = build_ignoring_facts(vec![green(), build_commit_check(2, end)], &["test 2"]);
+        let ready = expect_trigger(&build_polled_event(), &facts);
+        assert_eq!(ready.reason.job(), Some(Job::MarkReady), "{end:?}");
+        let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) = ready.reason else {
+            panic!("no checks");
+        };
+        assert_eq!(checks.ignored, ["test 2"]);
+        let pending = ChecksPending::from_poll(&build_pull_record(), build_commit_id());
+        assert_eq!(expect_nothing(&pending, &facts), "the checks have ended");
+    }
+    let alone = build_ignoring_facts(vec![build_commit_check(2, None)], &[]);
+    assert!(matches!(
+        decide_event(&build_polled_event(), &alone),
+        EventVerdict::NoChecks
+    ));
+    let red = build_commit_check(1, Some(CheckConclusion::Failure));
+    let facts = build_ignoring_facts(vec![red, build_commit_check(2, None)], &[]);
+    let repair = expect_trigger(&build_polled_event(), &facts);
+    assert_eq!(repair.reason.job(), Some(Job::FixCi));
 }
 
 /// The poll that read the head may know of a push only later.

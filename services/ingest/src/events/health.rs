@@ -195,7 +195,7 @@ impl HealthStepEvent {
     /// Repair of the checks that failed on the queue's commit, required ones first. The failure is not visible on the
     /// head. A rerun there does not bring the pull request back into the queue, so people receive a notice instead.
     fn repair_queue(&self, commit: &CommitId, facts: &DecisionFacts) -> Result<TriggerReason, Need> {
-        let mut checks = facts.checks(&self.ours.repository, commit)?.clone();
+        let mut checks = facts.counted_checks(&self.ours.repository, commit)?.into_owned();
         let is_bad = |check: &github::CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
         if !checks.iter().any(is_bad) {
             return Ok(self.notice(HealthCause::QueueChecks));

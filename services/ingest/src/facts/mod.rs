@@ -12,7 +12,7 @@ pub(crate) mod read_error;
 pub(crate) mod reader;
 pub(crate) mod tracker_reader;
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{borrow::Cow, collections::BTreeSet, sync::Arc, time::Duration};
 
 use bootstrap::rules::{RepositoryMatch, RulesBook};
 use domain::{
@@ -280,6 +280,68 @@ impl DecisionFacts {
             patience: ChecksPatience::default(),
             read: ReadFacts::default(),
         }
+    }
+
+    /// Checks of a commit that count by the rules of its repository.
+    pub(crate) fn counted_checks(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Cow<'_, [CommitCheck]>, Need> {
+        let checks = self.checks(repository, head)?;
+        Ok(self.keep_counted(repository, checks, |check| check.name.as_str()))
+    }
+
+    /// Runs of GitHub Actions for a commit that count by the rules of its repository.
+    pub(crate) fn counted_runs(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<Cow<'_, [CommitRun]>, Need> {
+        let runs = self.workflow_runs(repository, head)?;
+        Ok(self.keep_counted(repository, runs, |run| run.name.as_str()))
+    }
+
+    /// Checks that GitHub requires before a merge into a branch and that count by the rules of the repository.
+    pub(crate) fn counted_required(
+        &self,
+        repository: &RepositoryName,
+        branch: &str,
+    ) -> Result<Cow<'_, [String]>, Need> {
+        let required = self.required(repository, &branch.to_owned())?;
+        Ok(self.keep_counted(repository, required, String::as_str))
+    }
+
+    /// Names of the checks of a commit that the rules of its repository ignore.
+    pub(crate) fn ignored_checks(
+        &self,
+        repository: &RepositoryName,
+        head: &CommitId,
+    ) -> Result<BTreeSet<&str>, Need> {
+        let names = self
+            .checks(repository, head)?
+            .iter()
+            .map(|check| check.name.as_str());
+        Ok(names.filter(|name| self.is_ignored(repository, name)).collect())
+    }
+
+    fn keep_counted<'a, T: Clone>(
+        &self,
+        repository: &RepositoryName,
+        all: &'a [T],
+        name: impl Fn(&T) -> &str,
+    ) -> Cow<'a, [T]> {
+        if all.iter().any(|one| self.is_ignored(repository, name(one))) {
+            let kept = all.iter().filter(|&one| !self.is_ignored(repository, name(one)));
+            Cow::Owned(kept.cloned().collect())
+        } else {
+            Cow::Borrowed(all)
+        }
+    }
+
+    fn is_ignored(&self, repository: &RepositoryName, check: &str) -> bool {
+        let rules = self.book.for_repository(repository);
+        rules.is_some_and(|rules| rules.ci.is_check_ignored(check))
     }
 
     /// True for an account of ours.

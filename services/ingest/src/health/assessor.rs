@@ -87,7 +87,7 @@ pub(crate) async fn assess_record(
         distance: rules.is_some_and(|rules| rules.pull_request.update_base == BaseUpdateRule::Always),
     };
     let read = router.outside.snapshot(&ours.repository, ours.number, scope);
-    let snapshot = match read.await {
+    let mut snapshot = match read.await {
         Err(ReadError::Transferred(moved)) => {
             let end = router.end_transferred(moved, source).await?;
             store::remove_health(&router.queue, &ours.repository, ours.number).await?;
@@ -95,6 +95,7 @@ pub(crate) async fn assess_record(
         }
         read => read?,
     };
+    let ignored_checks = rules.map_or_else(Vec::new, |rules| snapshot.ignore_checks(&rules.ci));
     let now = bootstrap::read_wall_clock();
     let assessment = assess(&snapshot, &build_rules(rules, router.patience), &memory, now);
     if matches!(assessment.state, HealthState::Merged | HealthState::Closed) {
@@ -123,6 +124,7 @@ pub(crate) async fn assess_record(
         pull_request: ours.clone(),
         approvals: snapshot.approval_count(),
         auto_merge: snapshot.queue.auto_merge.clone(),
+        ignored_checks,
         memory: memory.after(&snapshot, &assessment, result, now),
         state: assessment.state,
         base: snapshot.base,

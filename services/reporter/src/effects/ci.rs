@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::{CommitId, PullRequestRef};
+use domain::{CiRules, CommitId, PullRequestRef};
 use git::BareRepository;
 use serde::Deserialize;
 
@@ -42,11 +42,12 @@ const PLACES: [(&str, &[&str]); 10] = [
     (".teamcity", &["settings.kts", "pom.xml"]),
 ];
 
-/// Returns the CI file of the commit, or the check that the target branch requires. `None` without CI.
+/// Returns the CI file of the commit, or a check that the target branch requires and the rules count. `None` without CI.
 pub(super) async fn find_configured_ci(
     outside: &OutboundClients,
     draft: &PullRequestRef,
     head: &CommitId,
+    rules: &CiRules,
 ) -> Result<Option<String>, EffectError> {
     let mirror = outside.mirrors.with_commit(&draft.repository, head).await?;
     let commit = head.clone();
@@ -54,7 +55,7 @@ pub(super) async fn find_configured_ci(
     // Files of the commit come first: reading them needs no permission at GitHub.
     match file {
         Some(file) => Ok(Some(file)),
-        None => required_check(outside, draft).await,
+        None => required_check(outside, draft, rules).await,
     }
 }
 
@@ -128,6 +129,7 @@ fn is_ci_file(file: &str, names: &[&str]) -> bool {
 async fn required_check(
     outside: &OutboundClients,
     draft: &PullRequestRef,
+    rules: &CiRules,
 ) -> Result<Option<String>, EffectError> {
     let now = outside.read_pull_request(draft).await?;
     let read = outside
@@ -135,7 +137,7 @@ async fn required_check(
         .checks()
         .required_checks(&draft.repository, &now.base_branch);
     match read.await {
-        Ok(required) => Ok(required.into_iter().next()),
+        Ok(required) => Ok(required.into_iter().find(|name| !rules.is_check_ignored(name))),
         Err(github::Error::Forbidden { detail, .. }) => {
             tracing::info!(repository = %draft.repository, detail, "required checks cannot be read");
             Ok(None)

@@ -1,7 +1,7 @@
 //! Marks a draft pull request as ready for review, and converts it back to a draft.
 
 use async_trait::async_trait;
-use domain::{CiRequired, CommitId, OutboundRefusal, PullRequestRef, RepositoryName, TicketKey};
+use domain::{CiRequired, CiRules, CommitId, OutboundRefusal, PullRequestRef, RepositoryName, TicketKey};
 use github::PullRequestState;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect, ci};
@@ -55,8 +55,8 @@ pub(crate) struct MarkReadyUnchecked {
     pub(crate) pull_request: PullRequestRef,
     /// Commit without checks. Another head is refused.
     pub(crate) head: CommitId,
-    /// The rules' setting for pull requests without checks.
-    pub(crate) required: CiRequired,
+    /// Rules about checks and pull requests without them.
+    pub(crate) rules: CiRules,
 }
 
 /// Output of a handover without checks.
@@ -103,7 +103,7 @@ impl OutboundEffect for MarkReadyUnchecked {
         outside: &OutboundClients,
         _: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
-        create_unchecked(outside, &self.pull_request, &self.head, self.required).await
+        create_unchecked(outside, &self.pull_request, &self.head, &self.rules).await
     }
 }
 
@@ -124,11 +124,11 @@ async fn create_unchecked(
     outside: &OutboundClients,
     draft: &PullRequestRef,
     head: &CommitId,
-    required: CiRequired,
+    rules: &CiRules,
 ) -> Result<HandoverOutcome, EffectError> {
-    let awaited = match required {
+    let awaited = match rules.required {
         CiRequired::Always => Some(message::required_by_rules()),
-        CiRequired::Auto => ci::find_configured_ci(outside, draft, head).await?,
+        CiRequired::Auto => ci::find_configured_ci(outside, draft, head, rules).await?,
         CiRequired::Never => None,
     };
     let Some(awaited) = awaited else {

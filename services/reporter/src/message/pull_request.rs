@@ -201,18 +201,31 @@ pub(crate) fn render_ready(checks: &ChecksSummary, approvals: Option<&ApprovalCo
             "All checks passed: {link} is ready for review. Please review and merge it; Journeyman never merges."
         )
     } else {
-        let names: Vec<String> = checks.unfinished.iter().map(|name| format_code(name)).collect();
         format!(
             "{link} is ready for review, although not all of its checks have ended: {}. They made no progress for a long \
              time and may wait for the end of the draft; the others passed. Please look at these checks, review and merge \
              it; Journeyman never merges.",
-            names.join(", ")
+            list_check_names(&checks.unfinished)
         )
     };
-    match approvals {
-        None => ready,
-        Some(count) => format!("{ready} Before the merge: {}.", count.words()),
-    }
+    let approvals = approvals.map(|count| format!(" Before the merge: {}.", count.words()));
+    let ignored = (!checks.ignored.is_empty()).then(|| {
+        format!(
+            " Ignored by {}: {}.",
+            format_code("ci.ignore_checks"),
+            list_check_names(&checks.ignored)
+        )
+    });
+    format!(
+        "{ready}{}{}",
+        approvals.unwrap_or_default(),
+        ignored.unwrap_or_default()
+    )
+}
+
+fn list_check_names(names: &[String]) -> String {
+    let names: Vec<String> = names.iter().map(|name| format_code(name)).collect();
+    names.join(", ")
 }
 
 /// Names the rule that requires checks.

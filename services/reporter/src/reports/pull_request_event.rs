@@ -172,7 +172,7 @@ fn hand_over_unchecked(checks: &ChecksSummary, asked: &PlanContext<'_>) -> Effec
     let mut effects: EffectList = vec![Box::new(MarkReadyUnchecked {
         pull_request: checks.pull_request.clone(),
         head: checks.head.clone(),
-        required: asked.rules.ci.required,
+        rules: asked.rules.ci.clone(),
     })];
     effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
     effects.push(show_checks_result(

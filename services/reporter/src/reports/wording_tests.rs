@@ -132,6 +132,7 @@ fn pull_request_opened() {
 fn ready_with_unfinished_checks() {
     let checks = ChecksSummary {
         unfinished: vec!["WIP".to_owned(), "deploy (eu)".to_owned()],
+        ignored: vec!["codecov/patch".to_owned()],
         ..ChecksSummary::new(
             pull_request(),
             "a".repeat(40).parse().unwrap(),
@@ -139,7 +140,7 @@ fn ready_with_unfinished_checks() {
         )
     };
     assert_snapshot!(render_run_comment(&OutboundAction::from(PullRequestEvent::ChecksCompleted(checks))), @"
-    [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review, although not all of its checks have ended: `WIP`, `deploy (eu)`. They made no progress for a long time and may wait for the end of the draft; the others passed. Please look at these checks, review and merge it; Journeyman never merges.
+    [pull request acme/shop#5](<https://github.example/acme/shop/pull/5>) is ready for review, although not all of its checks have ended: `WIP`, `deploy (eu)`. They made no progress for a long time and may wait for the end of the draft; the others passed. Please look at these checks, review and merge it; Journeyman never merges. Ignored by `ci.ignore_checks`: `codecov/patch`.
 
     Journeyman, run `jira:ENG-12@57`
     ");
