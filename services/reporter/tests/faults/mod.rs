@@ -471,6 +471,58 @@ async fn commit_closing_other_ticket_is_refused() {
     rig.stop().await;
 }
 
+/// Answers of GitHub in the moments after a push, when it does not know the commits yet.
+const UNSEEN_ANSWERS: [&str; 2] = [
+    r#"{"message": "Validation Failed", "errors": [{"resource": "PullRequest", "code": "custom",
+        "message": "No commits between main and fix/ENG-1-totals"}]}"#,
+    r#"{"message": "Validation Failed", "errors": [{"resource": "PullRequest", "field": "head", "code": "invalid",
+        "message": "Head sha can't be blank"}, {"message": "not all refs are readable"}]}"#,
+];
+
+/// Pushes a branch, and opens a pull request that meets these answers first. Returns the outcome and the number of
+/// requests to open it.
+async fn open_after_answers(rig: &Rig, answers: &[&'static str]) -> (OutboundOutcome, usize) {
+    let push = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let pushed = rig.settle_push(2, push).await;
+    assert!(matches!(pushed, OutboundOutcome::Done(_)), "{pushed:?}");
+    for &answer in answers {
+        let fault = ServiceFault::new("acme/shop/pulls", 1, 422).on("POST");
+        rig.github.fail_next(fault.page("application/json", answer));
+    }
+    let outcome = rig.settled(&rig.report(4, draft_of(BRANCH))).await;
+    let requests = rig.github.requests();
+    let is_opening = |request: &&testkit::RecordedRequest| {
+        request.method == "POST" && request.path.ends_with("acme/shop/pulls")
+    };
+    (outcome, requests.iter().filter(is_opening).count())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn unseen_commits_delay_new_pull_request() {
+    let mut rig = Rig::start().await;
+    let (outcome, requests) = open_after_answers(&rig, &UNSEEN_ANSWERS).await;
+    assert!(
+        matches!(
+            &outcome,
+            OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(_))
+        ),
+        "{outcome:?}"
+    );
+    assert_eq!((requests, rig.github.faults_left()), (3, 0));
+    assert_eq!(rig.github.pull_requests("acme/shop").len(), 1);
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn persistent_unseen_commits_refuse_pull_request() {
+    let mut rig = Rig::start().await;
+    let (outcome, requests) = open_after_answers(&rig, &[UNSEEN_ANSWERS[0]; 4]).await;
+    let refusal = super::read_refusal(&outcome);
+    assert!(refusal.contains("No commits between main and"), "{refusal}");
+    assert_eq!((requests, rig.github.pull_requests("acme/shop").len()), (4, 0));
+    rig.stop().await;
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn readiness_follows_nats_and_work_resumes() {
     let mut rig = Rig::start().await;
