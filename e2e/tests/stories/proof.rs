@@ -21,7 +21,8 @@ use testkit::{ScriptStep, fixture};
 use crate::{
     comment_with, complete_ticket, end_of, only_pull_request, start_default_world, start_world_with_rules,
     transcripts::{
-        abridge_model_request, compare_normalized_snapshot, last_of_review, last_of_work, render_pull_text,
+        abridge_model_request, compare_normalized_snapshot, first_of_work, last_of_review, last_of_work,
+        render_pull_text,
     },
 };
 
@@ -251,9 +252,8 @@ async fn weakened_test_needs_users_approval() {
     world.stop().await.unwrap();
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn earlier_failure_is_not_blamed_on_change() {
-    let world = start_default_world().await;
+/// Completes a ticket on a base where a test of something else fails, too.
+async fn complete_beside_stock_failure(world: &TestWorld) {
     let red = "import unittest\n\n\nclass Stock(unittest.TestCase):\n    def test_stock_is_counted(self):\n        self.assertEqual(1, 2)\n";
     let files = [("tests/test_stock.py", red)];
     world
@@ -263,7 +263,15 @@ async fn earlier_failure_is_not_blamed_on_change() {
     let mut script = fixture::build_shop_script();
     script[4].expect = Some("failures=1".to_owned());
     world.model.set_script("", script);
-    complete_ticket(&world).await;
+    complete_ticket(world).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn earlier_failure_is_not_blamed_on_change() {
+    let world = start_default_world().await;
+    complete_beside_stock_failure(&world).await;
+    // No run has left a result of the base.
+    assert!(!first_of_work(&world).contains("<failing-on-base-"));
     let pull = only_pull_request(&world);
     compare_normalized_snapshot(|| {
         assert_snapshot!(extract_evidence(&pull.body), @r#"
@@ -285,6 +293,40 @@ async fn earlier_failure_is_not_blamed_on_change() {
         - `tests.test_stock.Stock.test_stock_is_counted`
         "#)
     });
+    world.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn model_learns_failures_of_base_first() {
+    let world = start_world_with_rules("agent:\n  base_checks: always\n").await;
+    complete_beside_stock_failure(&world).await;
+    let task = first_of_work(&world);
+    let (_, failures) = task.split_once("<failing-on-base-").expect("the base fails");
+    let (failures, _) = failures.split_once("</failing-on-base-").expect("the list ends");
+    assert!(
+        failures.contains("\npython3 -m unittest -q: fails\n"),
+        "{failures}"
+    );
+    for test in [
+        "tests.test_cart.CartTest.test_a_discount_is_taken_from_the_whole",
+        "tests.test_cart.CartTest.test_every_piece_is_paid",
+        "tests.test_stock.Stock.test_stock_is_counted",
+    ] {
+        assert!(failures.contains(&format!("\n  - {test}")), "{test}: {failures}");
+    }
+    assert_eq!(failures.matches("\n  - ").count(), 3, "{failures}");
+    let body = only_pull_request(&world).body;
+    let evidence = extract_evidence(&body);
+    assert!(
+        evidence.contains("| `python3 -m unittest -q` | fails | fails, 4 passed |"),
+        "{evidence}"
+    );
+    assert!(
+        evidence.ends_with(
+            "**Fails without the change too**\n\n- `tests.test_stock.Stock.test_stock_is_counted`"
+        ),
+        "{evidence}"
+    );
     world.stop().await.unwrap();
 }
 
