@@ -2,12 +2,15 @@
 
 use std::time::Duration;
 
-use domain::{PullRequestStatus, TriggerChannel, cause::format_error_chain};
+use domain::{
+    PullRequestRecord, PullRequestStatus, RepositoryName, TriggerChannel, cause::format_error_chain,
+};
 use queue::{DeliveryDisposition, WebhookDelivery};
 
 use crate::{
     health::{
         assessor::{AssessmentOutcome, assess_place, assess_record},
+        store::read_health,
         webhook_scope::{AffectedPullRequests, find_affected},
     },
     router::{
@@ -19,7 +22,7 @@ use crate::{
 
 // Time limit of the assessments of one delivery.
 const ASSESSMENT_LIMIT: Duration = Duration::from_secs(20);
-// Assessments for one push to a base branch. Polls assess the other pull requests within their interval.
+// Assessments for one push to a base branch. Polls, a repeated delivery and the next push assess the others.
 const MOST_AT_ONCE: usize = 20;
 // First pause before an assessment while GitHub computes whether a pull request can be merged, in milliseconds.
 const COMPUTING_PAUSE_MS: i64 = 5_000;
@@ -96,17 +99,9 @@ async fn assess_affected(
             if rules.is_none_or(|rules| rules.target_branch() != branch) {
                 return Ok(false);
             }
-            let (records, _) = router
-                .queue
-                .pull_requests()
-                .changes_after(queue::TableRevision::default())
-                .await?;
-            let open = records.iter().filter(|record| {
-                record.status == PullRequestStatus::Open && record.pull_request.repository == *repository
-            });
             let mut is_any_computing = false;
-            for record in open.take(MOST_AT_ONCE) {
-                match Box::pin(assess_record(router, record, false, TriggerChannel::Webhook)).await {
+            for record in list_longest_unassessed(router, repository).await? {
+                match Box::pin(assess_record(router, &record, false, TriggerChannel::Webhook)).await {
                     Ok(assessed) => is_any_computing |= is_computing(&assessed),
                     Err(failure) if failure.may_pass() => return Err(failure),
                     // A deleted pull request, for example. The others are assessed all the same.
@@ -119,6 +114,34 @@ async fn assess_affected(
             Ok(is_any_computing)
         }
     }
+}
+
+/// Lists the open pull requests of a repository that one delivery assesses: those whose last assessment is the oldest. A
+/// repeated delivery and the next push continue with the others.
+async fn list_longest_unassessed(
+    router: &EventRouter,
+    repository: &RepositoryName,
+) -> Result<Vec<PullRequestRecord>, EventFailure> {
+    let (records, _) = router
+        .queue
+        .pull_requests()
+        .changes_after(queue::TableRevision::default())
+        .await?;
+    let is_open = |record: &PullRequestRecord| {
+        record.status == PullRequestStatus::Open && record.pull_request.repository == *repository
+    };
+    let open: Vec<PullRequestRecord> = records.into_iter().filter(is_open).collect();
+    if open.len() <= MOST_AT_ONCE {
+        return Ok(open);
+    }
+    let mut dated = Vec::with_capacity(open.len());
+    for record in open {
+        let (health, _) = read_health(&router.queue, repository, record.pull_request.number).await?;
+        dated.push((health.map(|health| health.at), record));
+    }
+    dated.sort_by_key(|(at, _)| *at);
+    let oldest = dated.into_iter().take(MOST_AT_ONCE);
+    Ok(oldest.map(|(_, record)| record).collect())
 }
 
 #[cfg(test)]

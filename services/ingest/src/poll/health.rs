@@ -98,23 +98,9 @@ impl HealthSchedule {
             wall: bootstrap::read_wall_clock(),
         };
         for due in self.list_due(open, listed, now) {
-            let allowance = if due.is_steady {
-                &mut self.steady_allowance
-            } else {
-                &mut self.allowance
-            };
-            let at = Instant::now();
-            if !allowance.spend(at) {
+            if !self.begin(&due, Instant::now()) {
                 continue;
             }
-            // The time is recorded first, so that a failure is retried at the next interval instead of at once.
-            let last = LastAssessment {
-                at,
-                updated: due.updated,
-                is_done: false,
-                again_at: None,
-            };
-            self.assessed.insert(due.place.clone(), last);
             let (repository, number) = &due.place;
             match Box::pin(assess_place(
                 router,
@@ -142,6 +128,27 @@ impl HealthSchedule {
             }
         }
         recovered
+    }
+
+    /// Begins an assessment; false when the allowance is exhausted.
+    fn begin(&mut self, due: &DueAssessment, at: Instant) -> bool {
+        let allowance = if due.is_steady {
+            &mut self.steady_allowance
+        } else {
+            &mut self.allowance
+        };
+        if !allowance.spend(at) {
+            return false;
+        }
+        // The time is recorded first, so that a failure is retried at the next interval instead of at once.
+        let last = LastAssessment {
+            at,
+            updated: due.updated,
+            is_done: false,
+            again_at: None,
+        };
+        self.assessed.insert(due.place.clone(), last);
+        true
     }
 
     /// Removes the assessments of pull requests that are no longer open: nothing assesses them again.
@@ -198,6 +205,37 @@ impl HealthSchedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn many_pull_requests_share_allowance_evenly() {
+        let mut schedule = HealthSchedule::new();
+        let start = Instant::now();
+        let place = |number| -> PullRequestPlace { ("acme/shop".parse().unwrap(), number) };
+        let open: Vec<(PullRequestPlace, Option<Timestamp>)> =
+            (1..=60).map(|number| (place(number), None)).collect();
+        let mut counts: BTreeMap<PullRequestPlace, u32> = BTreeMap::new();
+        // A round each minute for an hour.
+        for minute in 0..=60 {
+            let now = PresentTime {
+                instant: start + Duration::from_secs(minute * 60),
+                wall: Timestamp::from_unix_ms(10_000),
+            };
+            for due in schedule.list_due(&open, &BTreeMap::new(), now) {
+                if schedule.begin(&due, now.instant) {
+                    *counts.entry(due.place).or_default() += 1;
+                }
+            }
+        }
+        // A burst of 20, and 150 in the hour.
+        let all: u32 = counts.values().sum();
+        assert!((165..=170).contains(&all), "{all}");
+        assert_eq!(counts.len(), 60);
+        let uneven: Vec<&u32> = counts
+            .values()
+            .filter(|count| !(2..=3).contains(*count))
+            .collect();
+        assert!(uneven.is_empty(), "{counts:?}");
+    }
 
     #[test]
     fn changed_or_old_pull_request_is_due() {

@@ -393,6 +393,64 @@ async fn changed_checks_among_many_are_found() {
     h.stop().await;
 }
 
+/// Number of assessments of each pull request: each one reads the check runs of the head once.
+fn count_assessments(forge: &FakeGitHub, ours: &[domain::BranchRecord]) -> Vec<usize> {
+    let requests = forge.requests();
+    let count = |record: &domain::BranchRecord| {
+        let checks = format!("/commits/{}/check-runs", record.head);
+        let reads = requests.iter().filter(|request| request.path.contains(&checks));
+        reads.count()
+    };
+    ours.iter().map(count).collect()
+}
+
+#[tokio::test]
+async fn pushes_to_base_assess_all_in_turn() {
+    let (forge, ours) = start_forge_with_pulls(60).await;
+    // After the first poll, webhooks alone start assessments.
+    let h = Harness::start_with(NEVER, |config| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
+    })
+    .await;
+    let listed = async || {
+        let requests = forge.requests();
+        let mut paths = requests.iter().map(|request| &request.path);
+        paths.any(|path| path.contains("/pulls?state=all")).then_some(())
+    };
+    poll_until("the first poll", DEADLINE, listed)
+        .await
+        .expect("poll");
+    for record in &ours {
+        h.keep(record).await;
+    }
+    let health = h.queue.table::<domain::HealthRecord>(KeyValueBucket::Control);
+    let count_stored = async || {
+        let mut stored = 0;
+        for number in 1..=ours.len() {
+            let key = format!("health:acme/shop#{number}");
+            stored += usize::from(health.get(&key).await.expect("records").is_some());
+        }
+        stored
+    };
+    let push = json!({"ref": "refs/heads/main", "after": SHA, "repository": {"full_name": "acme/shop"},
+        "sender": {"login": "mia", "id": 1}});
+    for pushes in 1..=3 {
+        let id = format!("push-{pushes}");
+        assert_eq!(h.github_event("push", &id, &push).await, StatusCode::ACCEPTED);
+        let all = async || (count_stored().await == pushes * 20).then_some(());
+        poll_until("20 assessments more", DEADLINE, all)
+            .await
+            .expect("assessments");
+    }
+    assert_eq!(
+        count_assessments(&forge, &ours),
+        [1; 60],
+        "each push takes those that no earlier push has taken"
+    );
+    h.stop().await;
+}
+
 /// Checks that the end of our pull request 2 is found although the pull requests of these dead letters are unreadable.
 async fn check_close_is_found(h: &Harness, unreadable: &[&str]) {
     let closed = h.trigger("ENG-2").await;
