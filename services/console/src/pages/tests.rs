@@ -753,6 +753,45 @@ fn ticket_page_names_locked_conversation() {
     assert!(!page.contains("locked"), "{page}");
 }
 
+/// The row is that of the pull request, whatever the ticket is.
+#[test]
+fn merge_row_shows_block_for_every_ticket() {
+    let mut assessed = failed_checks();
+    assessed.health = Some(HealthView {
+        state: "blocked".to_owned(),
+        cause: Some("pending_checks".to_owned()),
+        text: "checks have not ended".to_owned(),
+        since: None,
+        until: None,
+        who: Some("maintainer".to_owned()),
+        base_branch: "main".to_owned(),
+        auto_merge: None,
+        ignored_checks: vec!["WIP".to_owned(), "codecov/patch".to_owned()],
+        at: "2026-11-25T09:30:12Z".to_owned(),
+    });
+    let mut unassessed = failed_checks();
+    unassessed.health = None;
+    for key in ["jira:ENG-12", "github:acme/shop#7", "folder:shop#1"] {
+        let render = |standing: &PullRequestView| {
+            let known = ticket::TicketReadings {
+                standing: Ok(vec![standing.clone()]),
+                ..ticket::TicketReadings::default()
+            };
+            render_safe_page(ticket::render_ticket(key, &known, build_page_time()))
+        };
+        let page = render(&assessed);
+        for part in [
+            "<dt>Merge</dt>",
+            "checks have not ended",
+            "Acts: maintainer",
+            "Ignored checks: WIP, codecov/patch",
+        ] {
+            assert!(page.contains(part), "{key}: {part} in {page}");
+        }
+        assert!(!render(&unassessed).contains("<dt>Merge</dt>"), "{key}");
+    }
+}
+
 #[test]
 fn pools_page_lists_executors_and_problems() {
     let listed = PoolsView {

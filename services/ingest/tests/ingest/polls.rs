@@ -4,10 +4,12 @@ use std::time::Duration;
 
 use domain::{
     ChecksConclusion, Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason,
-    StopReason, TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerKey, TriggerReason, WaitCondition,
+    StopReason, TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerChannel, TriggerKey, TriggerReason,
+    WaitCondition,
 };
 use queue::KeyValueBucket;
 use reqwest::StatusCode;
+use serde::de::IgnoredAny;
 use serde_json::json;
 use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
 
@@ -448,6 +450,78 @@ async fn pushes_to_base_assess_all_in_turn() {
         [1; 60],
         "each push takes those that no earlier push has taken"
     );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn ticket_from_api_shows_health() {
+    let forge = start_forge().await;
+    let h = Harness::start_with(NEVER, |config| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
+        config.folder = [("shop".parse().expect("name"), IgnoredAny)].into();
+        std::fs::write(config.rules.dir.join("folder.yaml"), "repo: {folder: shop}\n").expect("rules");
+    })
+    .await;
+    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+    let text = json!({"summary": "Fix the cart"});
+    for body in [
+        json!({"ticket": key, "job": "implement"}),
+        json!({"ticket": "folder:shop#1", "job": "implement", "text": text}),
+    ] {
+        let answer = h.post("/v1/jobs", OPERATOR, &body, None).await;
+        assert_eq!(answer.0, StatusCode::ACCEPTED, "{body}: {}", answer.1);
+    }
+    assert_eq!(h.trigger(&key).await.source, TriggerChannel::Api);
+    let branch = "feat/x";
+    forge
+        .commit("acme/shop", branch, "x", &[("b.txt", "x\n")])
+        .expect("commit");
+    let number = forge
+        .open_pull_request_as("acme/shop", "journeyman", branch, "x", "")
+        .expect("pull request");
+    let ours = build_branch_record(&format!("jira:{key}"), branch, Some(number));
+    h.keep(&ours).await;
+    let rows = h.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    let in_folder = domain::PullRequestRef {
+        repository: "folder:local/shop".parse().expect("repository"),
+        number: 1,
+        url: "file:///shop/1.patch".to_owned(),
+        branch: branch.to_owned(),
+    };
+    let opened = ours.pull_request.expect("pull request");
+    for (ticket, pull_request) in [
+        (format!("jira:{key}"), opened),
+        ("folder:shop#1".to_owned(), in_folder),
+    ] {
+        let row = TicketRow {
+            pull_requests: vec![pull_request],
+            ..TicketRow::default()
+        };
+        rows.put(&ticket, &row, None).await.expect("row");
+    }
+    let push = json!({"ref": "refs/heads/main", "after": SHA, "repository": {"full_name": "acme/shop"},
+        "sender": {"login": "mia", "id": 1}});
+    assert_eq!(h.github_event("push", "push", &push).await, StatusCode::ACCEPTED);
+    let assessed = async || {
+        let (_, ticket) = h.get(&format!("/v1/tickets/{key}"), VIEWER).await;
+        let health = ticket["standing"][0]["health"].clone();
+        health.is_object().then_some(health)
+    };
+    let health = poll_until("the assessment", DEADLINE, assessed)
+        .await
+        .expect("health");
+    assert_eq!(
+        (&health["state"], &health["cause"], &health["base_branch"]),
+        (&json!("waiting"), &json!("absent_checks"), &json!("main")),
+        "{health}"
+    );
+    // A folder has no server that could merge.
+    let (status, ticket) = h.get("/v1/tickets/folder%3Ashop%231", VIEWER).await;
+    assert_eq!(status, StatusCode::OK, "{ticket}");
+    let standing = ticket["standing"].as_array().expect("pull requests");
+    assert_eq!(standing.len(), 1, "{ticket}");
+    assert_eq!(standing[0]["health"], json!(null), "{ticket}");
     h.stop().await;
 }
 
