@@ -14,9 +14,6 @@ pub(crate) const DISK_WAIT: Duration = Duration::from_secs(60);
 /// Pause of a report whose repository is still being fetched.
 pub(crate) const FETCH_WAIT: Duration = Duration::from_secs(15);
 
-/// Pause of a push whose branch is in a merge queue.
-pub(crate) const QUEUE_WAIT: Duration = Duration::from_secs(60);
-
 /// A writing account. The instance of the target determines its settings section.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum WritingAccount {
@@ -96,6 +93,10 @@ pub(crate) enum EffectError {
         /// Wait until the account may send again.
         wait: Duration,
     },
+    /// The branch is in a merge queue, which accepts no push. Nothing was moved, and the effect waits for the end of the
+    /// queue.
+    #[error("{0}")]
+    Queued(String),
     /// The reporter's disk is full. Nothing is lost: the report waits until an operator frees space.
     #[error("the reporter's disk is full: {0}")]
     DiskFull(String),
@@ -177,6 +178,7 @@ impl EffectError {
                 detail: detail.clone(),
                 wait: *wait,
             },
+            Self::Queued(detail) => Self::Queued(detail.clone()),
             Self::DiskFull(detail) => Self::DiskFull(detail.clone()),
             Self::Unknown(detail) => Self::Unknown(detail.clone()),
             Self::Ledger(_) => Self::Later {
@@ -313,10 +315,7 @@ impl From<git::Error> for EffectError {
             git::Error::Unavailable(_) | git::Error::Failed(_) | git::Error::Stalled(_) => {
                 Self::Later { detail, after: None }
             }
-            git::Error::Queued(_) => Self::HeldBack {
-                detail,
-                wait: QUEUE_WAIT,
-            },
+            git::Error::Queued(_) => Self::Queued(detail),
             git::Error::NotReady { .. } | git::Error::HistoryIncomplete => Self::HeldBack {
                 detail,
                 wait: FETCH_WAIT,
@@ -334,10 +333,7 @@ mod tests {
     #[test]
     fn queued_branch_waits_for_end_of_queue() {
         let trouble = EffectError::of_push(git::Error::Queued("fix/ENG-1".to_owned()), "fix/ENG-1");
-        assert!(
-            matches!(&trouble, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
-            "{trouble}"
-        );
+        assert!(matches!(&trouble, EffectError::Queued(_)), "{trouble}");
     }
 
     #[test]

@@ -28,7 +28,7 @@ use self::{
     step_note::is_in_steps,
 };
 use crate::{
-    effect_error::{EffectError, FETCH_WAIT, QUEUE_WAIT},
+    effect_error::{EffectError, FETCH_WAIT},
     folders::{FolderPlace, FolderTable},
     message,
 };
@@ -483,10 +483,7 @@ async fn move_to_signed(github: &github::GitHubWriter, moved: &RemotePush<'_>) -
 fn explain_refused_move(branch: &str, error: github::Error) -> EffectError {
     let detail = format_error_chain(&error);
     if error.is_about_merge_queue() {
-        return EffectError::HeldBack {
-            detail,
-            wait: QUEUE_WAIT,
-        };
+        return EffectError::Queued(detail);
     }
     if detail.to_ascii_lowercase().contains("fast forward") {
         return EffectError::Refused(OutboundRefusal::Outside {
@@ -554,10 +551,7 @@ mod tests {
             explain_refused_move("fix/ENG-1", github::Error::Rejected { detail })
         };
         let queued = refuse("Branches that are queued for merging cannot be updated.");
-        assert!(
-            matches!(&queued, EffectError::HeldBack { wait, .. } if *wait == QUEUE_WAIT),
-            "{queued}"
-        );
+        assert!(matches!(&queued, EffectError::Queued(_)), "{queued}");
         for other in [
             "Update is not a fast forward",
             "Cannot update this protected ref.",

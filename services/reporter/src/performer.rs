@@ -333,6 +333,7 @@ fn settle_failure(
     match trouble {
         EffectError::Later { .. }
         | EffectError::HeldBack { .. }
+        | EffectError::Queued(_)
         | EffectError::DiskFull(_)
         | EffectError::Unknown(_)
             if patience == AttemptKind::More =>
@@ -346,12 +347,12 @@ fn settle_failure(
         EffectError::DiskFull(_) => Ok(OutboundOutcome::Failed {
             detail: trouble.to_string(),
         }),
-        EffectError::Failed(detail) | EffectError::Missing(detail) | EffectError::Unknown(detail) => {
-            Ok(OutboundOutcome::Failed { detail })
-        }
-        EffectError::Later { detail, .. } | EffectError::HeldBack { detail, .. } => {
-            Ok(OutboundOutcome::Failed { detail })
-        }
+        EffectError::Failed(detail)
+        | EffectError::Missing(detail)
+        | EffectError::Unknown(detail)
+        | EffectError::Queued(detail)
+        | EffectError::Later { detail, .. }
+        | EffectError::HeldBack { detail, .. } => Ok(OutboundOutcome::Failed { detail }),
         EffectError::Denied { account, detail } => {
             let section = account.section(report);
             tracing::error!(section, %detail, "permission missing");

@@ -9,6 +9,10 @@ use domain::Timestamp;
 const BACKOFF_S: [u64; 8] = [1, 2, 4, 15, 30, 60, 120, 300];
 // Longest wait that keeps a slot. For a longer one, the ticket is handed back and delivered again.
 const IN_PLACE: Duration = Duration::from_secs(5);
+// Shortest and longest wait of a push whose branch is in a merge queue. A queue takes minutes to hours, and each try
+// inspects the change again.
+const SHORTEST_QUEUE_WAIT: Duration = Duration::from_secs(5);
+const LONGEST_QUEUE_WAIT: Duration = Duration::from_secs(60);
 // Time for which a report is tried when the service names no wait.
 const PATIENCE: Duration = Duration::from_secs(30 * 60);
 // Time for which a report is tried when the service names its waits. It exceeds the window of every rate limit.
@@ -33,6 +37,8 @@ pub(crate) enum FailedTry {
     /// Nothing was sent: the account waits because of other requests. That is no failure of this report, so its
     /// backoff does not grow; otherwise one report's limit would delay all others by minutes.
     Untried { wait: Duration },
+    /// Nothing was moved: the branch is in a merge queue. The wait grows with the time in the queue.
+    Queued,
 }
 
 /// Decides the action after `tries` tries since `since`.
@@ -41,6 +47,10 @@ pub(crate) fn decide_retry(tries: u32, since: Timestamp, now: Timestamp, failed:
         FailedTry::Try { asked: None } => (backoff_wait(tries), PATIENCE),
         FailedTry::Try { asked: Some(asked) } => (backoff_wait(tries).max(asked), PATIENCE_WHEN_ASKED),
         FailedTry::Untried { wait } => (wait, PATIENCE_WHEN_ASKED),
+        FailedTry::Queued => {
+            let as_before = now.since(since).clamp(SHORTEST_QUEUE_WAIT, LONGEST_QUEUE_WAIT);
+            (as_before, PATIENCE_WHEN_ASKED)
+        }
     };
     // The wait counts, too: a try after it would come too late.
     if now.since(since) + wait > patience {
@@ -84,6 +94,20 @@ mod tests {
             RetryAction::HandBack(Duration::from_secs(60))
         );
         assert_eq!(held_back(0, 6 * 60 * 60, 60_000), RetryAction::GiveUp);
+    }
+
+    #[test]
+    fn queued_push_waits_as_long_as_before() {
+        let queued = |seconds: i64| {
+            let now = Timestamp::from_unix_ms(seconds * 1000);
+            decide_retry(0, Timestamp::default(), now, FailedTry::Queued)
+        };
+        assert_eq!(queued(0), RetryAction::Wait(Duration::from_secs(5)));
+        for (waited, seconds) in [(10, 10), (40, 40), (3_600, 60)] {
+            let expected = RetryAction::HandBack(Duration::from_secs(seconds));
+            assert_eq!(queued(waited), expected, "{waited}");
+        }
+        assert_eq!(queued(6 * 60 * 60), RetryAction::GiveUp);
     }
 
     #[test]

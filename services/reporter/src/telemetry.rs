@@ -84,7 +84,7 @@ fn outcome_label(settled: &Result<SettledEffect, EffectError>) -> &'static str {
             EffectError::Denied { .. } => "denied",
             EffectError::Unwritable(_) => "not_possible",
             EffectError::Later { .. } | EffectError::HandBack(_) => "later",
-            EffectError::HeldBack { .. } => "held_back",
+            EffectError::HeldBack { .. } | EffectError::Queued(_) => "held_back",
             EffectError::DiskFull(_) => "disk_full",
             EffectError::Unknown(_) => "unknown",
             EffectError::Ledger(_) => "ledger",

@@ -409,6 +409,7 @@ impl ReportWorker {
                 Err(EffectError::Later { detail, after }) => (detail, FailedTry::Try { asked: after }),
                 Err(EffectError::Unknown(detail)) => (detail, FailedTry::Try { asked: None }),
                 Err(EffectError::HeldBack { detail, wait }) => (detail, FailedTry::Untried { wait }),
+                Err(EffectError::Queued(detail)) => (detail, FailedTry::Queued),
                 Err(full @ EffectError::DiskFull(_)) => {
                     (full.to_string(), FailedTry::Untried { wait: DISK_WAIT })
                 }

@@ -11,7 +11,7 @@ use queue::TableRevision;
 
 use super::{EffectContext, EffectTarget, OutboundClients, OutboundEffect};
 use crate::{
-    effect_error::{EffectError, QUEUE_WAIT},
+    effect_error::EffectError,
     mirror::{WantedHead, run_blocking},
 };
 
@@ -246,10 +246,7 @@ async fn explain_refusal(
         return Ok(());
     }
     if refused.is_about_merge_queue() {
-        return Err(EffectError::HeldBack {
-            detail: format_error_chain(&refused),
-            wait: QUEUE_WAIT,
-        });
+        return Err(EffectError::Queued(format_error_chain(&refused)));
     }
     Err(refused.into())
 }

@@ -403,6 +403,7 @@ impl UnsetChoice {
             Err(
                 passing @ (EffectError::Later { .. }
                 | EffectError::HeldBack { .. }
+                | EffectError::Queued(_)
                 | EffectError::DiskFull(_)
                 | EffectError::Unknown(_)
                 | EffectError::Ledger(_)

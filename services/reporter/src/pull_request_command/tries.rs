@@ -46,6 +46,7 @@ fn choose_wait(trouble: &EffectError, wait: Duration) -> Option<Duration> {
     let asked = match trouble {
         EffectError::Later { after, .. } => after.unwrap_or_default(),
         EffectError::HeldBack { wait, .. } => *wait,
+        EffectError::Queued(_) => LONGEST_WAIT,
         EffectError::Unknown(_) => Duration::ZERO,
         EffectError::Refused(_)
         | EffectError::DiskFull(_)
