@@ -121,6 +121,7 @@ async fn check_then_push(
     let targets = [rules.target_branch(), rules.repo.default_branch.as_str()];
     let checking = async {
         is_ours_or_new(outside, asked, push).await?;
+        refuse_merged_branch(outside, asked, push).await?;
         is_where_expected(outside, push).await
     };
     // The check and this work do not need each other, and each waits for GitHub or a process.
@@ -322,6 +323,30 @@ async fn is_ours_or_new(
             branch: push.branch.clone(),
         }))
     }
+}
+
+/// Refuses a push to the branch of a merged pull request: no merge would take its commits. A push that waits for the merge
+/// queue usually meets this end.
+async fn refuse_merged_branch(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    push: &Push,
+) -> Result<(), EffectError> {
+    if push.expected.is_none() || push.repository.local_folder().is_some() {
+        return Ok(());
+    }
+    let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
+    let Some(ours) = own.await?.and_then(|(record, _)| record.pull_request) else {
+        return Ok(());
+    };
+    let now = outside.read_pull_request(&ours).await?;
+    // The record of a branch that was created again names the earlier pull request until the next one is open.
+    if now.merged && push.expected.as_ref() == Some(&now.head) {
+        return Err(EffectError::Refused(OutboundRefusal::PullRequestOver {
+            number: ours.number,
+        }));
+    }
+    Ok(())
 }
 
 /// Reports a concurrent push before the inspection, because the push may have removed the change's base.

@@ -2,11 +2,14 @@
 
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
-use domain::{BranchPush, OutboundAction, OutboundOutcome};
+use domain::{
+    BranchPush, ChecksConclusion, ChecksSummary, OutboundAction, OutboundOutcome, OutboundReceipt,
+    PullRequestEvent,
+};
 use testkit::{github::BranchRuleset, poll_until};
 
 use crate::{
-    read_refusal,
+    draft_of, read_refusal,
     rig::{Rig, RigOptions, run_git},
 };
 
@@ -217,6 +220,31 @@ async fn push_during_other_push_is_retried() {
         assert!(matches!(outcome, OutboundOutcome::Done(_)), "{outcome:?}");
         assert_eq!(rig.github.branches("acme/shop")[BRANCH], push.head.as_str());
     }
+    rig.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn merged_pull_request_gets_no_push() {
+    let mut rig = Rig::start().await;
+    let first = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
+    let second = rig.change(BRANCH, &[("cart.py", "total = 3\n")]).await;
+    let second = BranchPush {
+        expected: Some(first.head.clone()),
+        ..second
+    };
+    let head = first.head.clone();
+    rig.settle_push(2, first).await;
+    let opened = match rig.settled(&rig.report(4, draft_of(BRANCH))).await {
+        OutboundOutcome::Done(OutboundReceipt::PullRequestOpened(opened)) => opened,
+        other => panic!("{other:?}"),
+    };
+    let passed = ChecksSummary::new(opened.clone(), head.clone(), ChecksConclusion::Success);
+    let passed = OutboundAction::from(PullRequestEvent::ChecksCompleted(passed));
+    rig.settled(&rig.report(6, passed)).await;
+    rig.github.merge("acme/shop", opened.number, "ann").unwrap();
+    let said = read_refusal(&rig.settle_push(8, second).await);
+    assert!(said.contains("was merged or closed"), "{said}");
+    assert_eq!(rig.github.branches("acme/shop")[BRANCH], head.as_str());
     rig.stop().await;
 }
 
