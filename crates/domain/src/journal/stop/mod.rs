@@ -136,7 +136,7 @@ pub enum StopReason {
     JournalLost,
     /// A newer request replaced the run.
     Superseded,
-    /// The requested review is no longer wanted.
+    /// The requested review, or the change of a pull request, is no longer wanted.
     Withdrawn {
         /// Reason for the withdrawal.
         why: WithdrawalReason,
@@ -160,7 +160,7 @@ pub enum StopClass {
     Failure,
 }
 
-/// Reason why a requested review is no longer wanted.
+/// Reason why a requested review, or a change of a pull request, is no longer wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum WithdrawalReason {

@@ -3,7 +3,8 @@
 use domain::report::BranchMerge;
 use domain::{
     BranchPush, ChangeNaming, ChangeProof, FinishRule, JobRequest, OutboundAction, OutboundOutcome,
-    OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WorkHandover, report,
+    OutboundRefusal, ReturnReason, ScopeInputs, StopReason, WaitCondition, WithdrawalReason, WorkHandover,
+    report,
 };
 
 use super::description::describe_change;
@@ -115,6 +116,11 @@ fn refused_step(state: &PlannerRunState, refusal: &OutboundRefusal) -> RunStep {
             || RunStep::Close(StopReason::ReportRefused(refusal.clone())),
             RunStep::from,
         );
+    }
+    // The ticket states the merge already, and no further commit can become part of it.
+    if matches!(refusal, OutboundRefusal::PullRequestOver { .. }) {
+        let why = WithdrawalReason::Merged;
+        return RunStep::Finish(StopReason::Withdrawn { why });
     }
     // The model cannot change keys or permissions, so another try would fail in the same way.
     if refusal.needs_operator() {

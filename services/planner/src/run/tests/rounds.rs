@@ -5,7 +5,7 @@ use domain::{
     ChecksConclusion, ChecksSummary, CommentQuestion, DiscussionRequest, DiscussionTask, Fact, FailedCheck,
     FailureClass, Job, JobRequest, JobSubject, OutboundAction, OutboundOutcome, OutboundReceipt,
     OutboundRefusal, PullRequestFile, ReviewRound, ReviewThread, StopReason, SuspectChanges,
-    ThreadDisposition, ThreadRemark, ToolStatus,
+    ThreadDisposition, ThreadRemark, ToolStatus, WithdrawalReason,
 };
 use serde_json::{Value, json};
 
@@ -572,6 +572,31 @@ fn endlessly_moving_branch_ends_work() {
             play.reason()
         );
     }
+}
+
+#[test]
+fn merge_before_push_ends_work() {
+    let replies = [
+        build_tool_reply(&build_edit_calls()),
+        build_tool_reply(&[finish_review()]),
+    ];
+    let mut play = Play::implement(
+        build_request_about(Job::AddressReview, build_review_subject()),
+        replies,
+    );
+    until_push(&mut play);
+    let told = play.state.delivery().reports().len();
+    play.settle(OutboundOutcome::Refused(OutboundRefusal::PullRequestOver {
+        number: pull_request().number,
+    }));
+    play.drive_to_rest();
+    let why = WithdrawalReason::Merged;
+    assert_eq!(play.reason(), &StopReason::Withdrawn { why });
+    assert_eq!(
+        play.state.delivery().reports().len(),
+        told,
+        "the merge is stated already"
+    );
 }
 
 #[test]
