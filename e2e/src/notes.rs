@@ -115,8 +115,8 @@ impl NoteTicket {
         Self::ask_on(vendors, number, NoteCourse::Plain)
     }
 
-    /// Creates a ticket as [`NoteTicket::ask`], with a course of its pull request. [`NoteTicket::require_signatures`]
-    /// prepares [`NoteCourse::Signed`].
+    /// Creates a ticket as [`NoteTicket::ask`], with a course of its pull request. [`NoteTicket::set_branch_rules`] prepares
+    /// the courses with signed commits and with the merge queue.
     ///
     /// # Errors
     /// When the workflow forbids the transition.
@@ -146,19 +146,24 @@ impl NoteTicket {
         })
     }
 
-    /// Requires signed commits on the branches of these tickets. The numbers are those of tickets that are created in
-    /// order as the first ones of the project.
+    /// Gives the base branch a merge queue, and requires signed commits on the branches of these tickets. The numbers are
+    /// those of tickets that are created in order as the first ones of the project.
     ///
     /// # Errors
     /// When the repository does not exist.
-    pub fn require_signatures(vendors: &StandInVendors, numbers: &[usize]) -> anyhow::Result<()> {
+    pub fn set_branch_rules(vendors: &StandInVendors, signed: &[usize]) -> anyhow::Result<()> {
         let branch = |number: &usize| fixture::note_branch(&format!("{}-{number}", fixture::PROJECT));
-        let ruleset = BranchRuleset {
-            branches: numbers.iter().map(branch).collect(),
+        let signed = BranchRuleset {
+            branches: signed.iter().map(branch).collect(),
             conditions: vec![RulesetCondition::SignedCommits],
             ..BranchRuleset::default()
         };
-        vendors.github.set_rulesets(fixture::REPOSITORY, &[ruleset])
+        let queue = BranchRuleset {
+            branches: vec!["main".to_owned()],
+            conditions: vec![RulesetCondition::MergeQueue],
+            ..BranchRuleset::default()
+        };
+        vendors.github.set_rulesets(fixture::REPOSITORY, &[signed, queue])
     }
 
     /// Finds the ticket's pull request by its branch.

@@ -21,15 +21,20 @@ async fn start_with_ready_pull() -> (TestWorld, String) {
     (world, key)
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn outdated_base_is_updated_once() {
-    let (world, key) = start_with_ready_pull().await;
+/// Sets the conditions of the base branch.
+fn require_on_base(world: &TestWorld, conditions: Vec<RulesetCondition>) {
     let ruleset = BranchRuleset {
         branches: vec!["main".to_owned()],
-        conditions: vec![RulesetCondition::CurrentBase],
+        conditions,
         ..BranchRuleset::default()
     };
     world.github.set_rulesets(REPOSITORY, &[ruleset]).unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn outdated_base_is_updated_once() {
+    let (world, key) = start_with_ready_pull().await;
+    require_on_base(&world, vec![RulesetCondition::CurrentBase]);
     let first = only_pull_request(&world).head_sha;
     world
         .github
@@ -55,6 +60,7 @@ async fn failure_in_merge_queue_is_repaired() {
     world
         .model
         .set_script_of("Checks failed on the pull request", "", script);
+    require_on_base(&world, vec![RulesetCondition::MergeQueue]);
     let pull = only_pull_request(&world);
     let commit = world.github.enqueue(REPOSITORY, pull.number, "rita").unwrap();
     let red = [(
@@ -77,6 +83,7 @@ async fn failure_in_merge_queue_is_repaired() {
 #[tokio::test(flavor = "multi_thread")]
 async fn removal_by_person_is_told_once() {
     let (world, key) = start_with_ready_pull().await;
+    require_on_base(&world, vec![RulesetCondition::MergeQueue]);
     let number = only_pull_request(&world).number;
     world.github.enqueue(REPOSITORY, number, "rita").unwrap();
     world

@@ -6,12 +6,29 @@ use domain::{BaseCondition, CheckResult, CommitId, MergeState, PullRequestStatus
 use github::{BranchUpdate, Error, HeadState, SnapshotScope};
 use testkit::github::{BranchRuleset, HeldRunState, RulesetCondition, RunConclusion};
 
-use crate::against_github::{build_shop_name, start_hub};
+use crate::against_github::{Hub, build_shop_name, start_hub};
 
 const QUEUE: SnapshotScope = SnapshotScope {
     queue: true,
     distance: false,
 };
+
+/// Opens a pull request that is ready, on a base with a merge queue.
+async fn open_ready_on_queue(hub: &Hub) -> github::PullRequest {
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        conditions: vec![RulesetCondition::MergeQueue],
+        ..BranchRuleset::default()
+    };
+    hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    let made = hub.draft("feat/x").await;
+    hub.writer
+        .pull_requests()
+        .mark_ready(&build_shop_name(), &made)
+        .await
+        .unwrap();
+    made
+}
 
 #[tokio::test]
 async fn snapshot_shows_checks_with_requirements() {
@@ -84,12 +101,7 @@ async fn snapshot_shows_checks_with_requirements() {
 #[tokio::test]
 async fn snapshot_shows_queue_with_removal() {
     let hub = start_hub().await;
-    let made = hub.draft("feat/x").await;
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    let made = open_ready_on_queue(&hub).await;
     let read = async |scope| {
         let health = hub.reader.health();
         health
@@ -125,9 +137,8 @@ async fn snapshot_shows_queue_with_removal() {
 #[tokio::test]
 async fn queued_branch_stays_until_merge() {
     let hub = start_hub().await;
-    let made = hub.draft("feat/x").await;
+    let made = open_ready_on_queue(&hub).await;
     let name = build_shop_name();
-    hub.writer.pull_requests().mark_ready(&name, &made).await.unwrap();
     hub.hub.enqueue("acme/shop", made.number, "rita").unwrap();
     let commits = hub.writer.commits();
     let refused = commits.forward_branch(&name, "feat/x", &made.head).await;
@@ -138,6 +149,43 @@ async fn queued_branch_stays_until_merge() {
     let queued = branches.keys().filter(|branch| branch.starts_with("gh-readonly"));
     assert_eq!(queued.count(), 0, "{branches:?}");
     commits.forward_branch(&name, "feat/x", &made.head).await.unwrap();
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn conflict_with_base_removes_queue_entry() {
+    let hub = start_hub().await;
+    let made = open_ready_on_queue(&hub).await;
+    let read = async || {
+        let health = hub.reader.health();
+        health
+            .snapshot(&build_shop_name(), made.number, QUEUE)
+            .await
+            .unwrap()
+    };
+    let tested = hub.hub.enqueue("acme/shop", made.number, "rita").unwrap();
+    let move_base = |path: &str| {
+        let files = [(path, "of the base\n")];
+        hub.hub.commit("acme/shop", "main", "Move on", &files).unwrap();
+    };
+    move_base("moved.md");
+    let kept = read().await;
+    let again = kept.queue.entry.and_then(|entry| entry.commit);
+    assert!(
+        again.is_some_and(|commit| commit.as_str() != tested),
+        "the queue tests the new base"
+    );
+    move_base("a.txt");
+    let removed = read().await;
+    assert_eq!(removed.merge, MergeState::Conflicting);
+    assert_eq!(removed.queue.entry, None);
+    let reason = removed.queue.removal.map(|removal| removal.reason);
+    assert_eq!(reason, Some(RemovalReason::Conflict));
+    let branches = hub.hub.branches("acme/shop");
+    assert!(
+        !branches.keys().any(|branch| branch.starts_with("gh-readonly")),
+        "{branches:?}"
+    );
     hub.assert_clean();
 }
 

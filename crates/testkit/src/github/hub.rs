@@ -233,7 +233,7 @@ impl GitHubState {
                     self.log
                         .violation(format!("{by} pushed to the default branch of {name}"));
                 }
-                self.branch_moved(repo, branch, old, new, by);
+                self.branch_moved(repo, branch, old, new, by)?;
             }
         }
         Ok(())
@@ -246,7 +246,7 @@ impl GitHubState {
         old: Option<&String>,
         new: Option<&String>,
         by: &str,
-    ) {
+    ) -> anyhow::Result<()> {
         repo.pushed = iso_now();
         self.send_push_event(repo, branch, (old, new), by);
         let numbers: Vec<u64> = repo
@@ -270,6 +270,10 @@ impl GitHubState {
                 let pull = pull.clone();
                 self.send_pull_event(repo, &pull, "closed", by);
             }
+        }
+        match new {
+            Some(_) => self.retest_queue(repo, branch),
+            None => Ok(()),
         }
     }
 
@@ -296,6 +300,10 @@ impl GitHubState {
         let (path, default_branch) = {
             let mut world = self.world();
             let repo = world.repo(name)?;
+            ensure!(
+                !repo.is_queued(branch),
+                "Branches that are queued for merging cannot be updated."
+            );
             (repo.path.clone(), repo.default_branch.clone())
         };
         let before = repository::list_branches(&path);
@@ -372,13 +380,11 @@ impl GitHubState {
         pull.closed = Some(iso_now());
         pull.updated = iso_now();
         let pull = pull.clone();
-        if repo.leave_queue(number, "MERGE")? {
-            self.send_pull_event_with(repo, &pull, "dequeued", json!({"reason": "MERGE"}), by);
-        }
+        self.remove_from_queue(repo, &pull, "MERGE", by)?;
         self.send_pull_event(repo, &pull, "closed", by);
         let old = before.get(&pull.base);
         // The merge is also a push to the base branch. GitHub reports it after the pull request.
-        self.branch_moved(repo, &pull.base, old, Some(&id), by);
+        self.branch_moved(repo, &pull.base, old, Some(&id), by)?;
         if pull.base == repo.default_branch {
             self.close_fixed(repo, &pull, by);
         }

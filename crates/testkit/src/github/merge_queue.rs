@@ -8,9 +8,28 @@ use serde_json::{Value, json};
 use super::hub::GitHubState;
 use super::review_comments::ThreadPage;
 use super::rulesets::{BranchRuleset, RulesetCondition};
+use super::shape::{extend_object, simple_commit};
 use super::state::{PullRecord, RepositoryRecord};
 use super::{FakeGitHub, history, repository};
 use crate::http::iso_now;
+
+/// Account that removes entries from the queue.
+const QUEUE_LOGIN: &str = "github-merge-queue[bot]";
+/// Reasons of a removal in GitHub's webhooks.
+const REMOVAL_REASONS: [&str; 12] = [
+    "UNKNOWN_REMOVAL_REASON",
+    "MANUAL",
+    "MERGE",
+    "MERGE_CONFLICT",
+    "CI_FAILURE",
+    "CI_TIMEOUT",
+    "ALREADY_MERGED",
+    "QUEUE_CLEARED",
+    "ROLL_BACK",
+    "BRANCH_PROTECTIONS",
+    "GIT_TREE_INVALID",
+    "INVALID_MERGE_COMMIT",
+];
 
 /// Merge queue of a repository.
 #[derive(Debug, Clone, Default)]
@@ -29,7 +48,11 @@ pub(super) struct QueuedPull {
     /// Branch with the commit that the queue tests.
     branch: String,
     commit: String,
+    /// Tip of the base branch below the commit.
+    base: String,
     since: String,
+    /// User who added the pull request.
+    by: String,
 }
 
 /// Removal from the merge queue.
@@ -112,20 +135,40 @@ impl RepositoryRecord {
         numbers.any(|number| self.pulls.get(number).is_some_and(|pull| pull.head == branch))
     }
 
-    /// Removes a pull request from the queue, with its branch there. False if it is not queued.
-    pub(super) fn leave_queue(&mut self, number: u64, reason: &str) -> anyhow::Result<bool> {
+    /// Adds a pull request to the queue, with a branch that merges it into the tip of its base.
+    fn add_to_queue(&mut self, pull: &PullRecord, since: String, by: &str) -> anyhow::Result<QueuedPull> {
+        let number = pull.number;
+        let base = repository::list_branches(&self.path)
+            .remove(&pull.base)
+            .with_context(|| format!("there is no branch {}", pull.base))?;
+        ensure!(
+            repository::can_merge(&self.path, &base, &pull.head_sha)?,
+            "merge conflict"
+        );
+        let branch = format!("gh-readonly-queue/{}/pr-{number}-{base}", pull.base);
+        repository::set_branch(&self.path, &branch, &base)?;
+        let message = format!("Merge pull request #{number} from {}", pull.head);
+        let commit = repository::merge_branches(&self.path, &branch, &pull.head_sha, &message, by)?;
+        let entry = QueuedPull {
+            branch,
+            commit,
+            base,
+            since,
+            by: by.to_owned(),
+        };
+        self.merge_queue.entries.insert(number, entry.clone());
+        self.write_update_hook()?;
+        Ok(entry)
+    }
+
+    /// Removes the entry of a pull request, with its branch. `None` if it is not queued.
+    fn take_from_queue(&mut self, number: u64) -> anyhow::Result<Option<QueuedPull>> {
         let Some(entry) = self.merge_queue.entries.remove(&number) else {
-            return Ok(false);
+            return Ok(None);
         };
         repository::remove_branch(&self.path, &entry.branch)?;
-        let removal = RemovedPull {
-            reason: reason.to_owned(),
-            at: iso_now(),
-            commit: entry.commit,
-        };
-        self.merge_queue.removals.insert(number, removal);
         self.write_update_hook()?;
-        Ok(true)
+        Ok(Some(entry))
     }
 
     /// Renders the queue of a pull request and a page of its threads for GraphQL.
@@ -159,6 +202,72 @@ impl RepositoryRecord {
 }
 
 impl GitHubState {
+    /// Removes a pull request from the queue, and sends `pull_request` dequeued and `merge_group` destroyed. False if it is
+    /// not queued.
+    pub(super) fn remove_from_queue(
+        &self,
+        repo: &mut RepositoryRecord,
+        pull: &PullRecord,
+        reason: &str,
+        by: &str,
+    ) -> anyhow::Result<bool> {
+        let Some(entry) = repo.take_from_queue(pull.number)? else {
+            return Ok(false);
+        };
+        let removal = RemovedPull {
+            reason: reason.to_owned(),
+            at: iso_now(),
+            commit: entry.commit.clone(),
+        };
+        repo.merge_queue.removals.insert(pull.number, removal);
+        self.send_pull_event_with(repo, pull, "dequeued", json!({"reason": reason}), by);
+        let end = if reason == "MERGE" { "merged" } else { "dequeued" };
+        let payload = json!({"action": "destroyed", "reason": end});
+        self.send_group_event(repo, pull, &entry, payload);
+        Ok(true)
+    }
+
+    /// Tests the entries of a base branch on its new tip. A pull request that conflicts with it leaves the queue.
+    pub(super) fn retest_queue(&self, repo: &mut RepositoryRecord, base: &str) -> anyhow::Result<()> {
+        let numbers = repo.merge_queue.entries.keys();
+        let queued = numbers.filter_map(|number| repo.pulls.get(number));
+        let queued: Vec<PullRecord> = queued.filter(|pull| pull.base == base).cloned().collect();
+        for pull in queued {
+            let tip = repository::list_branches(&repo.path)
+                .remove(base)
+                .with_context(|| format!("there is no branch {base}"))?;
+            if !repository::can_merge(&repo.path, &tip, &pull.head_sha)? {
+                self.remove_from_queue(repo, &pull, "MERGE_CONFLICT", QUEUE_LOGIN)?;
+                continue;
+            }
+            let Some(old) = repo.take_from_queue(pull.number)? else {
+                continue;
+            };
+            let payload = json!({"action": "destroyed", "reason": "invalidated"});
+            self.send_group_event(repo, &pull, &old, payload);
+            let new = repo.add_to_queue(&pull, old.since, &old.by)?;
+            self.send_group_event(repo, &pull, &new, json!({"action": "checks_requested"}));
+        }
+        Ok(())
+    }
+
+    /// Sends `merge_group` about the commit of an entry; `payload` holds the fields of the action.
+    fn send_group_event(
+        &self,
+        repo: &RepositoryRecord,
+        pull: &PullRecord,
+        entry: &QueuedPull,
+        payload: Value,
+    ) {
+        let head = history::read_commit(&repo.path, &entry.commit).ok();
+        let group = json!({
+            "head_sha": entry.commit, "head_ref": format!("refs/heads/{}", entry.branch), "base_sha": entry.base,
+            "base_ref": format!("refs/heads/{}", pull.base), "head_commit": head.as_ref().map(simple_commit),
+        });
+        let payload = extend_object(payload, json!({"merge_group": group}));
+        self.send_event(repo, "merge_group", payload, &entry.by);
+    }
+
     /// Brings a head branch up to date with its base, as `updatePullRequestBranch` does. Returns the new head.
     pub(super) fn update_branch(
         &self,
@@ -235,7 +344,8 @@ impl FakeGitHub {
     /// `pull_request` enqueued, then `merge_group` `checks_requested`.
     ///
     /// # Errors
-    /// When the pull request does not exist, is a draft, is queued already, or conflicts.
+    /// When the base branch has no merge queue, or the pull request does not exist, is a draft, is queued already, lacks a
+    /// required check or review, or conflicts.
     pub fn enqueue(&self, repository: &str, number: u64, by: &str) -> anyhow::Result<String> {
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
@@ -248,42 +358,38 @@ impl FakeGitHub {
             !repo.merge_queue.entries.contains_key(&number),
             "{repository}#{number} is queued already"
         );
-        let base = repository::list_branches(&repo.path)
-            .remove(&pull.base)
-            .with_context(|| format!("there is no branch {}", pull.base))?;
-        let branch = format!("gh-readonly-queue/{}/pr-{number}-{base}", pull.base);
-        repository::set_branch(&repo.path, &branch, &base)?;
-        let message = format!("Merge pull request #{number} from {}", pull.head);
-        let commit = repository::merge_branches(&repo.path, &branch, &pull.head_sha, &message, by)?;
-        let entry = QueuedPull {
-            branch: branch.clone(),
-            commit: commit.clone(),
-            since: iso_now(),
-        };
-        repo.merge_queue.entries.insert(number, entry);
-        repo.write_update_hook()?;
+        ensure!(
+            repo.requires(&pull, RulesetCondition::MergeQueue),
+            "{} has no merge queue",
+            pull.base
+        );
+        repo.check_merge(&pull)?;
+        ensure!(
+            !repo.lacks_review(&pull),
+            "At least one approving review is required."
+        );
+        let entry = repo.add_to_queue(&pull, iso_now(), by)?;
         self.hub.send_pull_event(repo, &pull, "enqueued", by);
-        let group = json!({
-            "head_sha": commit, "head_ref": format!("refs/heads/{branch}"), "base_sha": base,
-            "base_ref": format!("refs/heads/{}", pull.base),
-        });
-        let payload = json!({"action": "checks_requested", "merge_group": group});
-        self.hub.send_event(repo, "merge_group", payload, by);
-        Ok(commit)
+        let payload = json!({"action": "checks_requested"});
+        self.hub.send_group_event(repo, &pull, &entry, payload);
+        Ok(entry.commit)
     }
 
-    /// Removes a pull request from the merge queue for a reason such as `CI_FAILURE`. Sends `pull_request` dequeued.
+    /// Removes a pull request from the merge queue for a reason such as `CI_FAILURE`. Sends `pull_request` dequeued, then
+    /// `merge_group` `destroyed`.
     ///
     /// # Errors
-    /// When the pull request is not queued.
+    /// When the pull request is not queued, or GitHub has no such reason.
     pub fn dequeue(&self, repository: &str, number: u64, reason: &str, by: &str) -> anyhow::Result<()> {
+        ensure!(
+            REMOVAL_REASONS.contains(&reason),
+            "GitHub removes no entry for {reason}"
+        );
         let mut world = self.hub.world();
         let repo = world.repo(repository)?;
-        let is_queued = repo.leave_queue(number, reason)?;
-        ensure!(is_queued, "{repository}#{number} is not queued");
         let pull = repo.pull(number)?.clone();
-        self.hub
-            .send_pull_event_with(repo, &pull, "dequeued", json!({"reason": reason}), by);
+        let was_queued = self.hub.remove_from_queue(repo, &pull, reason, by)?;
+        ensure!(was_queued, "{repository}#{number} is not queued");
         Ok(())
     }
 

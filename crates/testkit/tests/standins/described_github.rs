@@ -4,7 +4,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::FakeGitHub;
 use testkit::github::{
-    BranchRuleset, HeldRunState, READER_APP_ID, READER_TOKEN, RunConclusion, WRITER_APP_ID, WRITER_TOKEN,
+    BranchRuleset, HeldRunState, READER_APP_ID, READER_TOKEN, RulesetCondition, RunConclusion, WRITER_APP_ID,
+    WRITER_TOKEN,
 };
 
 use crate::described::{Description, compare_received_webhooks, every_route_is_described};
@@ -247,6 +248,21 @@ impl Caller {
         self.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
     }
 
+    /// Adds the pull request to the merge queue, which tests it again on a base that moved on.
+    fn use_merge_queue(&self) {
+        let (github, shop) = (&self.github, "acme/shop");
+        let ruleset = BranchRuleset {
+            branches: vec!["main".to_owned()],
+            conditions: vec![RulesetCondition::MergeQueue],
+            ..BranchRuleset::default()
+        };
+        github.set_rulesets(shop, &[ruleset]).unwrap();
+        github.enqueue(shop, 1, "rita").unwrap();
+        let files = [("src/moved.txt", "on\n")];
+        github.commit(shop, "main", "Move on", &files).unwrap();
+        github.dequeue(shop, 1, "MANUAL", "rita").unwrap();
+    }
+
     async fn use_git_data(&mut self, head: &str) {
         let blob = Some(json!({"content": "AAE=", "encoding": "base64"}));
         let blob = self.ask_repo("POST", "/git/blobs", "/git/blobs", blob).await;
@@ -451,6 +467,7 @@ async fn github_answers_match_published_descriptions() {
     caller.use_discussions();
     caller.use_commits().await;
     caller.use_apps().await;
+    caller.use_merge_queue();
     caller.github.merge("acme/shop", 1, "rita").unwrap();
     let merged = caller.ask_repo("GET", "/pulls/{number}", "/pulls/1", None).await;
     assert_eq!(merged["merged_by"]["login"], "rita");

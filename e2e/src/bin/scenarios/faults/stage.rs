@@ -56,7 +56,7 @@ impl FaultStage {
             ..Options::default()
         });
         let world = Box::pin(world).await?;
-        NoteTicket::require_signatures(&world, &schedule.signed_tickets())?;
+        NoteTicket::set_branch_rules(&world, &schedule.signed_tickets())?;
         vendor_faults::enable_faults(&world, schedule);
         Ok(Self {
             world,
