@@ -89,7 +89,7 @@ pub fn find_outside_problems(vendors: &StandInVendors, notes: &[&NoteTicket]) ->
 /// Content that the base branch had in the note's file, which the merge keeps.
 fn describe_kept_base(note: &NoteTicket) -> String {
     match note.course {
-        NoteCourse::Conflict => describe_base_file(&note.key).1,
+        NoteCourse::Conflict | NoteCourse::QueueConflict => describe_base_file(&note.key).1,
         NoteCourse::Plain | NoteCourse::Signed | NoteCourse::Dequeued => String::new(),
     }
 }

@@ -26,6 +26,8 @@ pub enum NoteCourse {
     Signed,
     /// The base branch gets a file with the same name before the merge.
     Conflict,
+    /// As [`NoteCourse::Conflict`], while the merge queue has the pull request and removes it therefore.
+    QueueConflict,
     /// A check fails in the merge queue before the merge.
     Dequeued,
 }
@@ -37,7 +39,7 @@ impl NoteCourse {
         match self {
             Self::Plain | Self::Signed => 1..=1,
             Self::Dequeued => 2..=2,
-            Self::Conflict => 2..=3,
+            Self::Conflict | Self::QueueConflict => 2..=3,
         }
     }
 
@@ -45,7 +47,7 @@ impl NoteCourse {
     pub(crate) const fn heads(self) -> usize {
         match self {
             Self::Plain | Self::Signed => 1,
-            Self::Conflict | Self::Dequeued => 2,
+            Self::Conflict | Self::QueueConflict | Self::Dequeued => 2,
         }
     }
 
@@ -55,7 +57,7 @@ impl NoteCourse {
         match self {
             Self::Plain | Self::Signed => 3,
             Self::Dequeued => 5,
-            Self::Conflict => 6,
+            Self::Conflict | Self::QueueConflict => 6,
         }
     }
 }
@@ -66,6 +68,7 @@ impl fmt::Display for NoteCourse {
             Self::Plain => "plain",
             Self::Signed => "signed",
             Self::Conflict => "conflict",
+            Self::QueueConflict => "queue conflict",
             Self::Dequeued => "dequeued",
         })
     }
@@ -124,7 +127,7 @@ impl NoteTicket {
         let (key, marker) = (vendors.ask_for_note(number)?, note_marker(number));
         match course {
             NoteCourse::Plain | NoteCourse::Signed => {}
-            NoteCourse::Conflict => {
+            NoteCourse::Conflict | NoteCourse::QueueConflict => {
                 let script = build_resolution_script(&key);
                 vendors.model.set_script_of(RESOLUTION, &marker, script);
             }
@@ -228,7 +231,10 @@ impl NoteTicket {
         }
         match self.course {
             NoteCourse::Plain | NoteCourse::Signed => return Ok(true),
-            NoteCourse::Conflict => {
+            NoteCourse::Conflict | NoteCourse::QueueConflict => {
+                if self.course == NoteCourse::QueueConflict {
+                    github.enqueue(repository, pull.number, "grace")?;
+                }
                 let (path, content) = describe_base_file(&self.key);
                 github.commit(repository, "main", "Note by a person", &[(&path, &content)])?;
             }
@@ -244,7 +250,7 @@ impl NoteTicket {
     }
 }
 
-/// Path and content of the file that the base branch gets in [`NoteCourse::Conflict`].
+/// Path and content of the file that the base branch gets in the courses with a conflict.
 pub(crate) fn describe_base_file(key: &str) -> (String, String) {
     let (path, _) = fixture::describe_note_file(key);
     (path, format!("A person wrote about {key}, too.\n"))

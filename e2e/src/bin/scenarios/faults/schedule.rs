@@ -25,8 +25,8 @@ pub(crate) const IN_FLIGHT: usize = 12;
 const COURSES: [NoteCourse; 10] = [
     NoteCourse::Signed,
     NoteCourse::Conflict,
+    NoteCourse::QueueConflict,
     NoteCourse::Dequeued,
-    NoteCourse::Plain,
     NoteCourse::Plain,
     NoteCourse::Plain,
     NoteCourse::Plain,
@@ -259,7 +259,12 @@ mod tests {
     fn ten_tickets_have_every_course() {
         let schedule = FaultSchedule::new(7, 20);
         for ten in schedule.arrivals.chunks(10) {
-            for course in [NoteCourse::Signed, NoteCourse::Conflict, NoteCourse::Dequeued] {
+            for course in [
+                NoteCourse::Signed,
+                NoteCourse::Conflict,
+                NoteCourse::QueueConflict,
+                NoteCourse::Dequeued,
+            ] {
                 let count = ten.iter().filter(|arrival| arrival.course == course).count();
                 assert_eq!(count, 1, "{course}");
             }
