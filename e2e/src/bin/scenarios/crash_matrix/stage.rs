@@ -53,8 +53,8 @@ pub(crate) enum MatrixStory {
     /// A discussion that is researched, summarized, planned in issues and closed with its answer, and a
     /// review of a user's pull request
     Talk,
-    /// As `straight` with signed commits. The pull request is closed and opened again, updated with its base, in
-    /// conflict with it, and thrown out of the merge queue for a failed check, before the merge
+    /// As `straight` with signed commits. The pull request is closed and opened again, updated with its base, and
+    /// thrown out of the merge queue for a conflict and for a failed check, before the merge
     Mergeable,
 }
 

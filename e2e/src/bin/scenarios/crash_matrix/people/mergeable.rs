@@ -47,7 +47,7 @@ enum UserAction {
     Check,
     /// Moves the base branch on.
     MoveBase,
-    /// Changes the line of the pull request on the base branch.
+    /// Adds the pull request to the merge queue, and changes its line on the base branch.
     Conflict,
     /// Adds the pull request to the merge queue, where a check fails.
     Dequeue,
@@ -134,6 +134,7 @@ impl MatrixStage {
                 github.commit(REPOSITORY, &pull.base, "Move on", &MOVED)?;
             }
             UserAction::Conflict => {
+                github.enqueue(REPOSITORY, number, PERSON)?;
                 let message = "Ignore negative prices";
                 github.commit(REPOSITORY, &pull.base, message, &[(CART, &build_cart(THEIRS))])?;
             }
