@@ -13,7 +13,7 @@ use crate::{
 };
 
 /// Start of the first message about a review.
-const REVIEW: &str = "A review of the pull request";
+pub(crate) const REVIEW: &str = "A review of the pull request";
 
 /// Creates a pull request that is ready for review.
 async fn create_ready_request() -> (TestWorld, String) {
