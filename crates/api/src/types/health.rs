@@ -71,7 +71,7 @@ impl HealthView {
         };
         Some(match &record.state {
             HealthState::Merged | HealthState::Closed => return None,
-            HealthState::Ready => of("ready", "nothing keeps it from being merged"),
+            HealthState::Ready => of("ready", describe_ready(record)),
             HealthState::Queued { since } => Self {
                 since: Some(since.to_string()),
                 who: Some("github".to_owned()),
@@ -127,6 +127,16 @@ fn find_waited_for(cause: HealthCause) -> &'static str {
     }
 }
 
+/// Describes a pull request that can be merged. The merge queue may have removed an earlier head.
+const fn describe_ready(record: &HealthRecord) -> &'static str {
+    // GitHub adds a pull request with auto-merge to the queue by itself.
+    if record.memory.removal.is_some() && record.auto_merge.is_none() {
+        "nothing keeps it from being merged; add it to the merge queue again"
+    } else {
+        "nothing keeps it from being merged"
+    }
+}
+
 /// Describes a cause, with the numbers that the record has.
 fn describe_record_cause(record: &HealthRecord, cause: HealthCause) -> String {
     let words = describe_cause(cause);
@@ -161,7 +171,9 @@ const fn describe_cause(cause: HealthCause) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use domain::{ApprovalCount, AutoMerge, BaseTip, HealthMemory, PullRequestRef, Timestamp};
+    use domain::{
+        ApprovalCount, AutoMerge, BaseTip, HealthMemory, PullRequestRef, RememberedRemoval, Timestamp,
+    };
 
     use super::*;
 
@@ -217,6 +229,23 @@ mod tests {
             view.auto_merge.unwrap().words(),
             "GitHub merges it by squash once nothing blocks it, as tom wants"
         );
+    }
+
+    #[test]
+    fn removed_pull_request_is_added_again() {
+        let mut record = build_record(HealthState::Ready);
+        let words = |record: &HealthRecord| HealthView::new(record).unwrap().text;
+        assert_eq!(words(&record), "nothing keeps it from being merged");
+        record.memory.removal = Some(RememberedRemoval {
+            at: Timestamp::from_unix_ms(1_000),
+            head: "a".repeat(40).parse().unwrap(),
+        });
+        assert!(words(&record).ends_with("add it to the merge queue again"));
+        record.auto_merge = Some(AutoMerge {
+            by: "tom".to_owned(),
+            method: "squash".to_owned(),
+        });
+        assert_eq!(words(&record), "nothing keeps it from being merged");
     }
 
     #[test]
