@@ -12,7 +12,7 @@ use crate::{
 
 // GitHub signs the addresses of files in private repositories only in rendered texts.
 const RENDERED: &str = "query($owner: String!, $name: String!, $number: Int!) { \
-    repository(owner: $owner, name: $name) { issueOrPullRequest(number: $number) { \
+    repository(owner: $owner, name: $name) { issueOrPullRequest(number: $number) { __typename \
     ... on Issue { bodyHTML comments(last: 100) { nodes { bodyHTML } } } \
     ... on PullRequest { bodyHTML comments(last: 100) { nodes { bodyHTML } } } } } }";
 const RENDERED_DISCUSSION: &str = "query($owner: String!, $name: String!, $number: Int!) { \

@@ -26,7 +26,7 @@ const MAX_HEAD_PAGES: usize = 10;
 const QUEUE: &str = "query($owner: String!, $name: String!, $number: Int!, $after: String) { \
     repository(owner: $owner, name: $name) { pullRequest(number: $number) { \
     mergeQueueEntry { position enqueuedAt headCommit { oid } } \
-    timelineItems(itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT], last: 1) { nodes { \
+    timelineItems(itemTypes: [REMOVED_FROM_MERGE_QUEUE_EVENT], last: 1) { nodes { __typename \
     ... on RemovedFromMergeQueueEvent { reason createdAt beforeCommit { oid } } } } \
     commits(last: 1) { nodes { commit { committedDate } } } \
     reviewThreads(first: 100, after: $after) { pageInfo { hasNextPage endCursor } nodes { isResolved } } } } }";

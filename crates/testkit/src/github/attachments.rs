@@ -134,13 +134,19 @@ pub(super) fn answer_rendered_query(
         json!({"bodyHTML": format!("<p>{}</p>", images.collect::<String>())})
     };
     let repo = world.repo(&full_name).map_err(|_| refuse_unknown_repository())?;
-    let issue = repo.issues.get(&number).map(|issue| issue.body.clone());
-    let body = issue.or_else(|| repo.pulls.get(&number).map(|pull| pull.body.clone()));
+    let issue = repo
+        .issues
+        .get(&number)
+        .map(|issue| ("Issue", issue.body.clone()));
+    let pull = || Some(("PullRequest", repo.pulls.get(&number)?.body.clone()));
     let missing = "Could not resolve to an issue or pull request";
-    let body = body.ok_or_else(|| render_graphql_error("NOT_FOUND", missing))?;
+    let (kind, body) = issue
+        .or_else(pull)
+        .ok_or_else(|| render_graphql_error("NOT_FOUND", missing))?;
     let comments = repo.comments.iter().filter(|comment| comment.number == number);
     let comments: Vec<Value> = comments.map(|comment| render(&comment.body)).collect();
     let mut found = render(&body);
+    found["__typename"] = json!(kind);
     found["comments"] = json!({"nodes": comments});
     let body = json!({"data": {"repository": {"issueOrPullRequest": found}}});
     Ok(render_json_answer(StatusCode::OK, body))

@@ -186,7 +186,8 @@ impl RepositoryRecord {
             .get(&pull.number)
             .map(|removal| {
                 json!({
-                    "reason": removal.reason, "createdAt": removal.at, "beforeCommit": {"oid": removal.commit},
+                    "__typename": "RemovedFromMergeQueueEvent", "reason": removal.reason, "createdAt": removal.at,
+                    "beforeCommit": {"oid": removal.commit},
                 })
             })
             .into_iter()
