@@ -3,7 +3,7 @@
 use api::types::HealthView;
 use domain::{StopReason, TicketKey, WithdrawalReason};
 use e2e::{
-    Options, TestWorld,
+    TestWorld,
     cart_conflict::{
         BOTH, CART, RESOLUTION, THEIRS, build_cart, build_resolution_edit, build_resolution_finish,
         name_both_lines,
