@@ -75,7 +75,7 @@ async fn ignored_file_is_named_in_pull_request() {
         ),
         ScriptStep::call("finish", finish).expecting("shop/prices.gen.py: an ignore rule names it"),
     ];
-    let world = TestWorld::start(Options::default()).await.unwrap();
+    let world = start_default_world().await;
     world.model.set_script(WANTED, script);
     let files = [(".gitignore", "__pycache__/\n*.gen.py\n")];
     let committed = world
