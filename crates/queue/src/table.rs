@@ -79,11 +79,26 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
 
     /// Last written value under a filter, like [`Self::get`].
     pub(crate) async fn get_last(&self, filter: &str) -> Result<Option<(V, TableRevision)>, Error> {
-        match self.find_last(filter).await? {
-            Some(FoundValue::Value(value, revision)) => Ok(Some((value, revision))),
-            Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
-            None => Ok(None),
-        }
+        require_readable(self.find_last(filter).await?)
+    }
+
+    /// Value and revision of a key if the leader has a newer one than a known revision.
+    ///
+    /// The answer without a newer value is short, so a caller that keeps a copy of a long value spends little.
+    /// `None` also for a value that was removed, or that a restored bucket has at an older revision.
+    ///
+    /// # Errors
+    /// Those of [`Self::get`].
+    pub async fn get_newer(
+        &self,
+        key: impl Into<RecordKey>,
+        known: TableRevision,
+    ) -> Result<Option<(V, TableRevision)>, Error> {
+        let subject = self.bucket.subject(&key.into());
+        // A bucket keeps one message of each key, so the first one after the revision is the last one.
+        let from = known.0.saturating_add(1);
+        let newer = self.connection.first(&self.stream, &subject, from).await?;
+        require_readable(self.read_found(newer).await?)
     }
 
     /// Content of a key, for callers that can handle a value that is not a `V`.
@@ -98,7 +113,12 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
     pub(crate) async fn find_last(&self, filter: &str) -> Result<Option<FoundValue<V>>, Error> {
         let last = self.connection.last(&self.stream, filter);
         let last = failpoint::around_kind("queue.table.get", &self.stream, last).await?;
-        let Some(stored) = last.filter(|stored| !is_tombstone(stored)) else {
+        self.read_found(last).await
+    }
+
+    /// Content of a stored message; `None` for that of a removed value.
+    async fn read_found(&self, found: Option<wire::StoredMessage>) -> Result<Option<FoundValue<V>>, Error> {
+        let Some(stored) = found.filter(|stored| !is_tombstone(stored)) else {
             return Ok(None);
         };
         let revision = TableRevision(stored.sequence);
@@ -328,6 +348,14 @@ impl<V: StoredRecord + Send + Sync> TypedTable<V> {
 
     fn objects(&self) -> ContentStore {
         ContentStore::new(self.connection.clone())
+    }
+}
+
+fn require_readable<V>(found: Option<FoundValue<V>>) -> Result<Option<(V, TableRevision)>, Error> {
+    match found {
+        Some(FoundValue::Value(value, revision)) => Ok(Some((value, revision))),
+        Some(FoundValue::Unreadable(unreadable)) => Err(unreadable.into()),
+        None => Ok(None),
     }
 }
 

@@ -163,6 +163,23 @@ async fn value_changes_only_at_read_revision() {
 }
 
 #[tokio::test]
+async fn newer_value_is_read_once() {
+    let world = World::new().await;
+    let table: TypedTable<Number> = world.queue.table(KeyValueBucket::Slots);
+    let first = table.put("one", &build_number(1), None).await.unwrap();
+    table.put("two", &build_number(5), None).await.unwrap();
+    assert_eq!(table.get_newer("one", first).await.unwrap(), None);
+    let second = table.put("one", &build_number(2), Some(first)).await.unwrap();
+    assert_eq!(
+        table.get_newer("one", first).await.unwrap(),
+        Some((build_number(2), second))
+    );
+    assert_eq!(table.get_newer("one", second).await.unwrap(), None);
+    table.delete_at("one", second).await.unwrap();
+    assert_eq!(table.get_newer("one", first).await.unwrap(), None);
+}
+
+#[tokio::test]
 async fn one_writer_wins_at_each_revision() {
     let world = World::new().await;
     let tasks: Vec<_> = (0..16_u32)
