@@ -1,11 +1,15 @@
 //! Slots of executors: the queue of waiting runs, and the removal of workspaces without a run.
 
-use std::{collections::HashSet, sync::Arc, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    sync::Arc,
+    time::Duration,
+};
 
 use domain::{
     ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow, cause::format_error_chain,
 };
-use queue::{KeyValueBucket, Queue, TableRevision};
+use queue::{KeyValueBucket, Queue, TableRevision, TypedTable};
 use tokio::{sync::Mutex, time::Instant};
 use tokio_util::sync::CancellationToken;
 
@@ -23,16 +27,13 @@ const TRIES: u32 = 100;
 
 /// Opens workspaces in order of arrival.
 pub(crate) struct SlotAllocator {
-    queues: SlotQueues,
+    queues: Arc<SlotQueues>,
     executors: Arc<ExecutorFleet>,
 }
 
 impl SlotAllocator {
-    pub(crate) fn new(queue: Queue, executors: Arc<ExecutorFleet>) -> Self {
-        Self {
-            queues: SlotQueues::new(queue),
-            executors,
-        }
+    pub(crate) fn new(queues: Arc<SlotQueues>, executors: Arc<ExecutorFleet>) -> Self {
+        Self { queues, executors }
     }
 
     /// Opens the run's workspace when it is its turn and a slot is free. Otherwise the run joins the pool's
@@ -49,8 +50,14 @@ impl SlotAllocator {
     ) -> Result<ExecutorWorkspace, OpenError> {
         let (pool, run) = (&request.rules.executor.pool, &caller.run);
         let free = self.executors.free_slots(pool, run).await;
-        let (queue, _) = self.queues.read(pool).await?;
-        let opened = if queue.is_turn(run, free) {
+        // In a full pool it is no run's turn, whatever the queue is.
+        let waits = if free == 0 {
+            None
+        } else {
+            let waits = self.queues.read(pool).await?.map(|copy| copy.queue);
+            Some(waits.unwrap_or_default())
+        };
+        let opened = if waits.as_ref().is_some_and(|queue| queue.is_turn(run, free)) {
             self.executors.open(caller, request, base, restore).await
         } else {
             Err(OpenError::NoSlot)
@@ -59,7 +66,7 @@ impl SlotAllocator {
             // Join before the caller parks the run: a slot that frees in between must find the run in the
             // queue.
             Err(OpenError::NoSlot) => self.join(pool, run).await?,
-            _ if queue.has(run) => self.leave(pool, run).await?,
+            _ if waits.as_ref().is_some_and(|queue| queue.has(run)) => self.leave(pool, run).await?,
             _ => {}
         }
         opened
@@ -82,29 +89,62 @@ impl SlotAllocator {
     }
 }
 
-/// Durable queues, one for each pool.
-struct SlotQueues {
-    queue: Queue,
+/// Durable queues, one for each pool, with a copy of each as this planner read or wrote it last.
+pub(crate) struct SlotQueues {
+    table: TypedTable<SlotQueue>,
+    /// Copies by pool. Every write names the revision of its copy, so an outdated copy costs one more read and
+    /// changes nothing else.
+    copies: parking_lot::Mutex<HashMap<String, QueueCopy>>,
     /// Turn of a change. Changes of this planner follow each other: at the same time, each would fail the
     /// compare-and-set of the others, and a long queue is written for each attempt.
     turn: Mutex<()>,
 }
 
+/// Queue of a pool at a revision.
+#[derive(Clone)]
+struct QueueCopy {
+    queue: Arc<SlotQueue>,
+    revision: TableRevision,
+}
+
 impl SlotQueues {
-    fn new(queue: Queue) -> Self {
+    pub(crate) fn new(queue: &Queue) -> Self {
         Self {
-            queue,
+            table: queue.table(KeyValueBucket::Slots),
+            copies: parking_lot::Mutex::default(),
             turn: Mutex::default(),
         }
     }
 
-    async fn read(&self, pool: &str) -> Result<(SlotQueue, Option<TableRevision>), queue::Error> {
-        let found = self
-            .queue
-            .table::<SlotQueue>(KeyValueBucket::Slots)
-            .get(pool)
-            .await?;
-        Ok(found.map_or_else(Default::default, |(queue, revision)| (queue, Some(revision))))
+    /// Returns the queue of a pool as the leader has it; `None` before the first run waited for the pool.
+    async fn read(&self, pool: &str) -> Result<Option<QueueCopy>, queue::Error> {
+        let known = self.find_copy(pool);
+        let newer = match &known {
+            // A queue of a thousand runs has some 60 kB, and most reads find the copy to be current.
+            Some(known) => self.table.get_newer(pool, known.revision).await?,
+            None => self.table.get(pool).await?,
+        };
+        Ok(match newer {
+            Some((queue, revision)) => Some(self.keep(pool, queue, revision)),
+            None => known,
+        })
+    }
+
+    fn find_copy(&self, pool: &str) -> Option<QueueCopy> {
+        self.copies.lock().get(pool).cloned()
+    }
+
+    fn keep(&self, pool: &str, queue: SlotQueue, revision: TableRevision) -> QueueCopy {
+        let queue = Arc::new(queue);
+        let copy = QueueCopy { queue, revision };
+        self.copies.lock().insert(pool.to_owned(), copy.clone());
+        copy
+    }
+
+    /// Forgets the copies, so that the next reads return whole queues. A record of a restored bucket may have an
+    /// older revision than its copy, and never shows as newer.
+    fn forget_copies(&self) {
+        self.copies.lock().clear();
     }
 
     /// Changes a pool's queue; returns false if nothing changed.
@@ -113,19 +153,39 @@ impl SlotQueues {
         pool: &str,
         change: impl Fn(&mut SlotQueue) -> bool,
     ) -> Result<bool, queue::Error> {
-        let table = self.queue.table::<SlotQueue>(KeyValueBucket::Slots);
         let _turn = self.turn.lock().await;
+        // The copy comes first, because this planner made most of the last changes itself.
+        let mut copy = self.find_copy(pool);
+        let mut is_read = false;
         for _ in 0..TRIES {
-            let (mut queue, revision) = self.read(pool).await?;
-            if !change(&mut queue) {
-                return Ok(false);
+            if copy.is_none() {
+                copy = self.read(pool).await?;
+                is_read = true;
             }
-            match table.put(pool, &queue, revision).await {
+            let last = copy.take();
+            let mut queue = last
+                .as_ref()
+                .map(|copy| SlotQueue::clone(&copy.queue))
+                .unwrap_or_default();
+            if !change(&mut queue) {
+                if is_read {
+                    return Ok(false);
+                }
+                // Another planner may have changed the queue since.
+                continue;
+            }
+            let written = self.table.put(pool, &queue, last.map(|last| last.revision)).await;
+            match written {
+                Ok(revision) => {
+                    self.keep(pool, queue, revision);
+                    return Ok(true);
+                }
                 Err(queue::Error::Conflict) => {
+                    self.copies.lock().remove(pool);
                     // A random pause, because planners that conflict would conflict again in step.
                     tokio::time::sleep(Duration::from_millis(fastrand::u64(1..20))).await;
                 }
-                put => return put.map(|_| true),
+                Err(error) => return Err(error),
             }
         }
         let doing = format!("queue for the pool {pool:?}");
@@ -138,7 +198,7 @@ impl SlotQueues {
 /// Every planner does it. A wake-up that exists and a workspace that is closed already change nothing.
 pub(crate) struct SlotKeeper {
     queue: Queue,
-    queues: SlotQueues,
+    queues: Arc<SlotQueues>,
     executors: Arc<ExecutorFleet>,
     /// Workspaces that seemed unused at the last check. The row is written after the fact, so one check can
     /// err.
@@ -146,10 +206,10 @@ pub(crate) struct SlotKeeper {
 }
 
 impl SlotKeeper {
-    pub(crate) fn new(queue: Queue, executors: Arc<ExecutorFleet>) -> Self {
+    pub(crate) fn new(queue: Queue, queues: Arc<SlotQueues>, executors: Arc<ExecutorFleet>) -> Self {
         Self {
-            queues: SlotQueues::new(queue.clone()),
             queue,
+            queues,
             executors,
             suspects: HashSet::new(),
         }
@@ -167,6 +227,7 @@ impl SlotKeeper {
                 if let Err(error) = self.close_leftovers().await {
                     tracing::warn!(error = %format_error_chain(&error), "open workspaces could not be read");
                 }
+                self.queues.forget_copies();
                 next_check = Instant::now() + CHECK_EVERY;
             }
             tokio::select! {
@@ -186,7 +247,9 @@ impl SlotKeeper {
             if slots.free == 0 {
                 continue;
             }
-            let queue = self.queues.read(&pool).await?.0;
+            let Some(QueueCopy { queue, .. }) = self.queues.read(&pool).await? else {
+                continue;
+            };
             let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
             // More tickets than free slots would wake only to wait again.
             for waiter in queue.waiting.iter().take(free) {
@@ -284,30 +347,103 @@ mod tests {
 
     use super::*;
 
-    #[tokio::test]
-    async fn simultaneous_changes_keep_every_run() {
-        let nats = NatsServer::start().await.unwrap();
+    fn build_run_ids(count: u64) -> Vec<RunId> {
+        (1..=count)
+            .map(|number| format!("jira:ENG-{number}@{number}").parse().unwrap())
+            .collect()
+    }
+
+    async fn connect_queue(nats: &NatsServer) -> Queue {
         let settings = queue::Settings {
             url: nats.url(),
             ..queue::Settings::default()
         };
         let queue = Queue::connect(&settings, "planner").await.unwrap();
         queue.ensure_topology().await.unwrap();
-        let queues = SlotQueues::new(queue);
-        let runs: Vec<RunId> = (1..=64)
-            .map(|number| format!("jira:ENG-{number}@{number}").parse().unwrap())
-            .collect();
+        queue
+    }
+
+    async fn list_waiting(queues: &SlotQueues) -> Vec<RunId> {
+        let copy = queues.read("default").await.unwrap();
+        copy.iter()
+            .flat_map(|copy| &copy.queue.waiting)
+            .map(|waiter| waiter.run.clone())
+            .collect()
+    }
+
+    #[tokio::test]
+    async fn simultaneous_changes_keep_every_run() {
+        let nats = NatsServer::start().await.unwrap();
+        let queues = SlotQueues::new(&connect_queue(&nats).await);
+        let runs = build_run_ids(64);
         let now = bootstrap::read_wall_clock();
         let joining = runs
             .iter()
             .map(|run| queues.change("default", move |queue| queue.join(run, now)));
         assert_eq!(try_join_all(joining).await.unwrap(), [true; 64]);
-        let (queue, revision) = queues.read("default").await.unwrap();
-        assert_eq!((queue.waiting.len(), revision), (64, Some(TableRevision(64))));
+        let copy = queues.read("default").await.unwrap().unwrap();
+        assert_eq!((copy.queue.waiting.len(), copy.revision), (64, TableRevision(64)));
         let leaving = runs
             .iter()
             .map(|run| queues.change("default", move |queue| queue.leave(run)));
         assert_eq!(try_join_all(leaving).await.unwrap(), [true; 64]);
-        assert_eq!(queues.read("default").await.unwrap().0, SlotQueue::default());
+        assert_eq!(list_waiting(&queues).await, []);
+    }
+
+    #[tokio::test]
+    async fn outdated_copies_keep_order_of_arrival() {
+        let nats = NatsServer::start().await.unwrap();
+        let queue = connect_queue(&nats).await;
+        let (one, other) = (SlotQueues::new(&queue), SlotQueues::new(&queue));
+        let runs = build_run_ids(3);
+        let now = bootstrap::read_wall_clock();
+        let join = async |queues: &SlotQueues, run: &RunId| {
+            queues.change("default", |queue| queue.join(run, now)).await
+        };
+        let leave =
+            async |queues: &SlotQueues, run: &RunId| queues.change("default", |queue| queue.leave(run)).await;
+        assert!(join(&one, &runs[0]).await.unwrap());
+        assert!(join(&other, &runs[1]).await.unwrap());
+        assert!(
+            join(&one, &runs[2]).await.unwrap(),
+            "its copy lacks the second run"
+        );
+        assert!(
+            !join(&other, &runs[2]).await.unwrap(),
+            "its copy lacks the third run"
+        );
+        assert_eq!(list_waiting(&one).await, runs);
+        assert_eq!(list_waiting(&other).await, runs);
+        assert!(leave(&other, &runs[0]).await.unwrap());
+        assert!(
+            !leave(&one, &runs[0]).await.unwrap(),
+            "its copy still has the first run"
+        );
+        assert_eq!(list_waiting(&one).await, runs[1..]);
+    }
+
+    #[tokio::test]
+    async fn restored_queue_replaces_newer_copy() {
+        let nats = NatsServer::start().await.unwrap();
+        let queue = connect_queue(&nats).await;
+        let queues = SlotQueues::new(&queue);
+        let runs = build_run_ids(2);
+        let now = bootstrap::read_wall_clock();
+        let mut stored = SlotQueue::default();
+        stored.join(&runs[0], now);
+        let table = queue.table::<SlotQueue>(KeyValueBucket::Slots);
+        table.put("default", &stored, None).await.unwrap();
+        // As if the bucket had been at a later revision before.
+        queues.keep("default", SlotQueue::default(), TableRevision(90));
+        assert!(
+            queues
+                .change("default", |queue| queue.join(&runs[1], now))
+                .await
+                .unwrap()
+        );
+        assert_eq!(list_waiting(&queues).await, runs);
+        queues.keep("default", SlotQueue::default(), TableRevision(90));
+        queues.forget_copies();
+        assert_eq!(list_waiting(&queues).await, runs);
     }
 }

@@ -19,7 +19,7 @@ use crate::mcp_calls::McpCaller;
 use crate::model::{self, ModelClients};
 use crate::pools::PoolKeeper;
 use crate::run::RetryPolicy;
-use crate::slots::{SlotAllocator, SlotKeeper};
+use crate::slots::{SlotAllocator, SlotKeeper, SlotQueues};
 use crate::snapshots::SnapshotStore;
 use crate::ticket::TicketWorker;
 
@@ -102,14 +102,16 @@ pub(crate) async fn build_worker(
     let endpoint = config.telemetry.otlp_endpoint.as_deref();
     let forwarder = endpoint.map(SpanForwarder::new).transpose()?;
     let executors = ExecutorFleet::start(config.planner.clone(), signer, dial, forwarder, shutdown);
-    tokio::spawn(SlotKeeper::new(queue.clone(), Arc::clone(&executors)).run(shutdown.clone()));
+    let slots = Arc::new(SlotQueues::new(&queue));
+    let keeper = SlotKeeper::new(queue.clone(), Arc::clone(&slots), Arc::clone(&executors));
+    tokio::spawn(keeper.run(shutdown.clone()));
     tokio::spawn(PoolKeeper::new(&queue, Arc::clone(&executors)).run(shutdown.clone()));
     let budgets = SharedBudgets::new(lease::RedisBudgets::new(&leases), &config.planner.budget);
     let budgets = Arc::new(budgets);
     let (keeper, kept, until) = (Arc::clone(&budgets), queue.clone(), shutdown.clone());
     tokio::spawn(async move { keeper.keep(kept, until).await });
     let driver = RunDriver {
-        slots: SlotAllocator::new(queue.clone(), Arc::clone(&executors)),
+        slots: SlotAllocator::new(slots, Arc::clone(&executors)),
         retries: RetryPolicy {
             most: config.planner.max_retries,
             base_ms: config.planner.retry_base_ms,
