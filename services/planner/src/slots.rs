@@ -21,6 +21,9 @@ use crate::executors::{
 const CHECK_EVERY: Duration = Duration::from_secs(2);
 // Time in which changes share one check.
 const GATHER: Duration = Duration::from_millis(20);
+// Time in which the same run is not offered a slot a second time. Its session needs some time until it takes
+// the slot, and the directory changes often meanwhile.
+const OFFER_AGAIN: Duration = Duration::from_millis(250);
 // Attempts to change a pool's queue: other planners change it at the same time, and each compare-and-set
 // may fail.
 const TRIES: u32 = 100;
@@ -203,6 +206,25 @@ pub(crate) struct SlotKeeper {
     /// Workspaces that seemed unused at the last check. The row is written after the fact, so one check can
     /// err.
     suspects: HashSet<HeldWorkspace>,
+    offers: RecentOffers,
+}
+
+/// Runs that were offered a slot within [`OFFER_AGAIN`].
+#[derive(Default)]
+struct RecentOffers(HashMap<RunId, Instant>);
+
+impl RecentOffers {
+    /// Notes an offer that is made now. If the run had one a moment ago, nothing is noted, and the time of its
+    /// next offer is returned.
+    fn begin(&mut self, run: &RunId) -> Option<Instant> {
+        let now = Instant::now();
+        self.0.retain(|_, at| now < *at + OFFER_AGAIN);
+        if let Some(at) = self.0.get(run) {
+            return Some(*at + OFFER_AGAIN);
+        }
+        self.0.insert(run.clone(), now);
+        None
+    }
 }
 
 impl SlotKeeper {
@@ -212,6 +234,7 @@ impl SlotKeeper {
             queues,
             executors,
             suspects: HashSet::new(),
+            offers: RecentOffers::default(),
         }
     }
 
@@ -220,9 +243,10 @@ impl SlotKeeper {
         let mut changes = self.executors.changes();
         let mut next_check = Instant::now() + CHECK_EVERY;
         while !shutdown.is_cancelled() {
-            if let Err(error) = self.wake_first().await {
+            let next_offer = self.wake_first().await.unwrap_or_else(|error| {
                 tracing::warn!(error = %format_error_chain(&error), "runs that wait for a slot could not be read");
-            }
+                None
+            });
             if Instant::now() >= next_check {
                 if let Err(error) = self.close_leftovers().await {
                     tracing::warn!(error = %format_error_chain(&error), "open workspaces could not be read");
@@ -230,9 +254,10 @@ impl SlotKeeper {
                 self.queues.forget_copies();
                 next_check = Instant::now() + CHECK_EVERY;
             }
+            let wake_at = next_offer.map_or(next_check, |next_offer| next_offer.min(next_check));
             tokio::select! {
                 () = shutdown.cancelled() => {}
-                () = tokio::time::sleep_until(next_check) => {}
+                () = tokio::time::sleep_until(wake_at) => {}
                 changed = changes.changed() => match changed {
                     Ok(()) => tokio::time::sleep(GATHER).await,
                     Err(_) => return,
@@ -241,7 +266,10 @@ impl SlotKeeper {
         }
     }
 
-    async fn wake_first(&self) -> Result<(), queue::Error> {
+    /// Offers the free slots of each pool to its first runs. Returns the time of the next offer to a run that had
+    /// one a moment ago.
+    async fn wake_first(&mut self) -> Result<Option<Instant>, queue::Error> {
+        let mut next_offer: Option<Instant> = None;
         for (pool, slots) in self.executors.slots() {
             // Every opened workspace changes the directory, and most of them take the last slot of a busy pool.
             if slots.free == 0 {
@@ -253,10 +281,13 @@ impl SlotKeeper {
             let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
             // More tickets than free slots would wake only to wait again.
             for waiter in queue.waiting.iter().take(free) {
-                self.offer(&pool, &waiter.run).await?;
+                match self.offers.begin(&waiter.run) {
+                    None => self.offer(&pool, &waiter.run).await?,
+                    Some(at) => next_offer = next_offer.into_iter().chain([at]).min(),
+                }
             }
         }
-        Ok(())
+        Ok(next_offer)
     }
 
     /// Wakes a run's ticket, or removes a finished run from the queue.
@@ -346,6 +377,18 @@ mod tests {
     use testkit::NatsServer;
 
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn repeated_offer_waits_for_first_one() {
+        let (runs, mut offers, start) = (build_run_ids(2), RecentOffers::default(), Instant::now());
+        assert_eq!(offers.begin(&runs[0]), None);
+        tokio::time::advance(Duration::from_millis(100)).await;
+        assert_eq!(offers.begin(&runs[0]), Some(start + OFFER_AGAIN));
+        assert_eq!(offers.begin(&runs[1]), None);
+        tokio::time::advance(Duration::from_millis(150)).await;
+        assert_eq!(offers.begin(&runs[0]), None, "the first offer is old");
+        assert_eq!(offers.0.len(), 2);
+    }
 
     fn build_run_ids(count: u64) -> Vec<RunId> {
         (1..=count)
