@@ -126,7 +126,7 @@ impl RunJournals {
     pub async fn read(&self, run: &RunId) -> Result<Vec<(u64, JournalEntry)>, Error> {
         let mut entries = Vec::new();
         let subject = names::build_journal_subject(run);
-        let range = self.connection.whole_subject(JOURNAL, &subject);
+        let range = self.connection.expected_range(JOURNAL, &subject, 0);
         for stored in failpoint::around("queue.journal.read", range).await?.messages {
             let sequence = stored.sequence;
             entries.push((sequence, body::read_record(&self.objects(), stored).await?));

@@ -142,9 +142,30 @@ impl<T: KeyedRecord> KeyedLog<T> {
         ticket: &TicketKey,
         cursor: u64,
     ) -> Result<Vec<(u64, Result<T, UnreadableRecord>)>, Error> {
-        let subject = self.names.records_of(ticket);
-        let mut records = Vec::new();
-        for stored in self.range(&subject, cursor).await? {
+        let found = self.range(&self.names.records_of(ticket), cursor, false).await?;
+        self.decode_each(found).await
+    }
+
+    /// Reads like [`Self::read_each_after`], for the holder of the ticket's token: there is a record nearly always,
+    /// and then a single server answers one request.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`].
+    pub async fn read_expected_after(
+        &self,
+        ticket: &TicketKey,
+        cursor: u64,
+    ) -> Result<Vec<(u64, Result<T, UnreadableRecord>)>, Error> {
+        let found = self.range(&self.names.records_of(ticket), cursor, true).await?;
+        self.decode_each(found).await
+    }
+
+    async fn decode_each(
+        &self,
+        found: Vec<StoredMessage>,
+    ) -> Result<Vec<(u64, Result<T, UnreadableRecord>)>, Error> {
+        let mut records = Vec::with_capacity(found.len());
+        for stored in found {
             let sequence = stored.sequence;
             let (objects, stream) = (self.objects(), self.names.stream);
             records.push((
@@ -236,7 +257,7 @@ impl<T: KeyedRecord> KeyedLog<T> {
     /// [`Error::Unavailable`].
     pub async fn appended_after(&self, after: u64) -> Result<(Vec<(TicketKey, u64)>, u64), Error> {
         let subject = self.names.records();
-        let appended = self.range(&subject, after).await?;
+        let appended = self.range(&subject, after, false).await?;
         // Also past a record whose subject names no ticket, so that the next call does not read it
         // again.
         let newest = appended.last().map_or(after, |stored| stored.sequence);
@@ -301,9 +322,16 @@ impl<T: KeyedRecord> KeyedLog<T> {
         .await
     }
 
-    async fn range(&self, subject: &str, after: u64) -> Result<Vec<StoredMessage>, Error> {
-        let range = self.connection.range(self.names.stream, subject, after);
-        let range = failpoint::around_kind("queue.log.read_each", self.names.stream, range).await?;
+    async fn range(&self, subject: &str, after: u64, is_expected: bool) -> Result<Vec<StoredMessage>, Error> {
+        let (connection, stream) = (&self.connection, self.names.stream);
+        let range = async {
+            if is_expected {
+                connection.expected_range(stream, subject, after).await
+            } else {
+                connection.range(stream, subject, after).await
+            }
+        };
+        let range = failpoint::around_kind("queue.log.read_each", stream, range).await?;
         Ok(range.messages)
     }
 

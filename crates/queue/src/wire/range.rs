@@ -88,23 +88,27 @@ impl NatsConnection {
         Err(report_lagging_replicas(stream))
     }
 
-    /// Reads all messages of a subject like [`Self::range`], for a subject that usually has some.
+    /// Reads all messages of a subject after a sequence like [`Self::range`], for a subject that usually has some.
     ///
     /// The only server of a stream knows which message is the last one, so its answer needs no second request.
-    pub(crate) async fn whole_subject(&self, stream: &str, subject: &str) -> Result<MessageRange, Error> {
+    pub(crate) async fn expected_range(
+        &self,
+        stream: &str,
+        subject: &str,
+        after: u64,
+    ) -> Result<MessageRange, Error> {
         if !self.stream_access(stream).can_read_leader {
-            return self.range(stream, subject, 0).await;
+            return self.range(stream, subject, after).await;
         }
+        let start = BatchStart::At(after.saturating_add(1));
         let MessageBatch {
             mut messages,
             is_last,
-        } = self
-            .direct_batch(stream, subject, BatchStart::At(1), LARGE_BATCH)
-            .await?;
+        } = self.direct_batch(stream, subject, start, LARGE_BATCH).await?;
         // Messages of a mirror carry the mirror's name, and it may lack the newest ones.
         messages.retain(|message| read_stream_name(&message.headers) == Some(stream));
         let Some(newest) = messages.last().map(|newest| newest.sequence) else {
-            return self.range(stream, subject, 0).await;
+            return self.range(stream, subject, after).await;
         };
         if is_last {
             let last = newest;

@@ -412,19 +412,14 @@ async fn short_journal_is_read_by_one_request() {
     let world = World::new().await;
     let (journal, run) = (world.queue.journal(), build_run_id(1));
     journal.append(&run, 0, &build_entry(0, "n0")).await.unwrap();
-    let received = async || {
-        let (_, answer) = world.server.monitor("/varz").await.unwrap();
-        let fields: serde_json::Value = serde_json::from_str(&answer).unwrap();
-        fields["in_msgs"].as_u64().unwrap()
-    };
     // The first reads ask for the configuration of the stream in the background.
     await_soon(async {
         loop {
-            let before = received().await;
+            let before = world.count_received_messages().await;
             for _ in 0..READS {
                 assert_eq!(journal.read(&run).await.unwrap().len(), 1);
             }
-            if received().await - before < READS * 2 - 5 {
+            if world.count_received_messages().await - before < READS * 2 - 5 {
                 return;
             }
         }

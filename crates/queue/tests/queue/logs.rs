@@ -118,6 +118,35 @@ async fn read_returns_ticket_records_after_cursor() {
         log.last_sequence(&build_ticket_key(1)).await.unwrap(),
         Some(sequences[599])
     );
+    for cursor in [0, sequences[597], sequences[599]] {
+        let expected = log.read_expected_after(&build_ticket_key(1), cursor).await;
+        let read = log.read_each_after(&build_ticket_key(1), cursor).await;
+        assert_eq!(expected.unwrap(), read.unwrap());
+    }
+}
+
+#[tokio::test]
+async fn expected_records_are_read_by_one_request() {
+    const READS: u64 = 20;
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    for key in ["comment:1", "comment:2"] {
+        world.trigger(1, key).await;
+    }
+    // The first reads ask for the configuration of the stream in the background.
+    await_soon(async {
+        loop {
+            let before = world.count_received_messages().await;
+            for _ in 0..READS {
+                let read = log.read_expected_after(&build_ticket_key(1), 0).await.unwrap();
+                assert_eq!(read.len(), 2);
+            }
+            if world.count_received_messages().await - before < READS * 2 - 5 {
+                return;
+            }
+        }
+    })
+    .await;
 }
 
 #[tokio::test]

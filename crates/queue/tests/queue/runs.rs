@@ -192,16 +192,11 @@ async fn mirror_version_grows_with_changes_only() {
 
 /// Number of messages that the server receives while a mirror without news catches up ten times.
 async fn count_idle_messages(world: &World, mirror: &mut TableMirror<RunOverview>) -> u64 {
-    let received = async || {
-        let (_, answer) = world.server.monitor("/varz").await.unwrap();
-        let fields: serde_json::Value = serde_json::from_str(&answer).unwrap();
-        fields["in_msgs"].as_u64().unwrap()
-    };
-    let before = received().await;
+    let before = world.count_received_messages().await;
     for _ in 0..10 {
         mirror.catch_up().await.unwrap();
     }
-    received().await - before
+    world.count_received_messages().await - before
 }
 
 #[tokio::test]

@@ -47,6 +47,13 @@ impl World {
         self.queue.triggers().append(&trigger).await.unwrap();
     }
 
+    /// Number of messages that the server has received so far.
+    pub(crate) async fn count_received_messages(&self) -> u64 {
+        let (_, answer) = self.server.monitor("/varz").await.unwrap();
+        let fields: serde_json::Value = serde_json::from_str(&answer).unwrap();
+        fields["in_msgs"].as_u64().unwrap()
+    }
+
     /// Plain NATS context, to inspect the server without the crate.
     pub(crate) async fn raw(&self) -> async_nats::jetstream::Context {
         async_nats::jetstream::new(async_nats::connect(self.server.url()).await.unwrap())

@@ -123,7 +123,7 @@ impl<'a> TicketSession<'a> {
         // Counts the takeover before any work, so that a crash of this planner is counted. The triggers are read
         // meanwhile: a planner that lost the ticket changes none of them.
         let (triggers, cursor) = (driver.queue.triggers(), session.row.cursor);
-        let (saved, read) = tokio::join!(session.save(), triggers.read_each_after(ticket, cursor));
+        let (saved, read) = tokio::join!(session.save(), triggers.read_expected_after(ticket, cursor));
         saved?;
         // A failed read is repeated by the fold.
         session.first_triggers = read.ok();
