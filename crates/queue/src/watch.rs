@@ -6,7 +6,7 @@ use std::{sync::Arc, time::Duration};
 
 use async_nats::Subscriber;
 use domain::{ErrorCause, LiveOutput, RunId};
-use futures::{StreamExt as _, future, stream::BoxStream};
+use futures::{FutureExt as _, StreamExt as _, future, stream::BoxStream};
 use tokio::time::{sleep, timeout};
 
 use crate::{connection::NatsConnection, error::Error, names};
@@ -63,6 +63,14 @@ impl LogWatch {
     /// Stream sequence of the last known record; 0 without one.
     pub(crate) const fn last_sequence(&self) -> u64 {
         self.seen
+    }
+
+    /// Returns true if the server notified of an append that [`Self::changed`] did not report, or if notifications
+    /// have ended.
+    pub fn has_news(&mut self) -> bool {
+        // Taken from the subscription, so it is kept for the next call of `changed`.
+        self.is_due |= self.subscriber.next().now_or_never().is_some();
+        self.is_due
     }
 
     /// Waits for the next append to the log. Cancel-safe.

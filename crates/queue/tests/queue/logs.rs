@@ -344,6 +344,19 @@ async fn watch_notifies_of_its_ticket_only() {
 }
 
 #[tokio::test]
+async fn acknowledged_append_is_news_at_once() {
+    let world = World::new().await;
+    let mut watch = world.queue.triggers().watch(&build_ticket_key(1)).await.unwrap();
+    // The acknowledgement of another ticket's record follows all earlier notifications.
+    world.trigger(2, "comment:1").await;
+    assert!(!watch.has_news());
+    world.trigger(1, "comment:1").await;
+    assert!(watch.has_news());
+    await_soon(watch.changed()).await;
+    assert!(!watch.has_news());
+}
+
+#[tokio::test]
 async fn canceled_waits_lose_no_append() {
     let world = World::new().await;
     let mut watch = world.queue.triggers().watch(&build_ticket_key(1)).await.unwrap();

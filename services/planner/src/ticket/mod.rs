@@ -73,21 +73,26 @@ impl TicketWorker {
         }
         // The lease may be lost while a step waits for minutes, so it is watched during the work.
         let lost = lease.lost();
-        let end = tokio::select! {
-            end = Box::pin(self.work((&ticket, fence), &lease, watch, &shutdown)) => end,
-            () = lost.cancelled() => Err(TicketError::Lost),
+        let (end, watch) = match watch {
+            Ok(mut watch) => {
+                let end = tokio::select! {
+                    end = Box::pin(self.work((&ticket, fence), &lease, &mut watch, &shutdown)) => end,
+                    () = lost.cancelled() => Err(TicketError::Lost),
+                };
+                (end, Some(watch))
+            }
+            Err(error) => (Err(error.into()), None),
         };
-        self.settle(token, (&ticket, fence), lease, end).await;
+        self.settle(token, (&ticket, fence), (lease, watch), end).await;
     }
 
     async fn work(
         &self,
         (ticket, fence): (&TicketKey, RunFence),
         lease: &TicketLease,
-        watch: Result<LogWatch, queue::Error>,
+        watch: &mut LogWatch,
         shutdown: &CancellationToken,
     ) -> Result<SessionEnd, TicketError> {
-        let watch = watch?;
         let mut session = TicketSession::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
         match session.run(watch).await {
             Err(trouble) if trouble.is_newer() => {
@@ -102,7 +107,7 @@ impl TicketWorker {
         &self,
         token: WakeupToken<Trigger>,
         (ticket, fence): (&TicketKey, RunFence),
-        lease: TicketLease,
+        (lease, watch): (TicketLease, Option<LogWatch>),
         end: Result<SessionEnd, TicketError>,
     ) {
         match end {
@@ -118,7 +123,11 @@ impl TicketWorker {
                     );
                     return;
                 }
-                self.check_again(ticket, cursor).await;
+                // A single server notifies of a record before it confirms a later acknowledgement. A notification of
+                // several servers may be late or lost: then the waker holds the record, and wakes the ticket.
+                if watch.is_none_or(|mut watch| watch.has_news()) {
+                    self.check_again(ticket, cursor).await;
+                }
             }
             // The lease goes first here, too: the returned token is delivered to another planner at
             // once.

@@ -146,7 +146,7 @@ impl<'a> TicketSession<'a> {
     ///
     /// # Errors
     /// [`TicketError`]; the running steps are dropped then.
-    pub(super) async fn run(&mut self, watch: LogWatch) -> Result<SessionEnd, TicketError> {
+    pub(super) async fn run(&mut self, watch: &mut LogWatch) -> Result<SessionEnd, TicketError> {
         if self.row.quarantined.is_some() {
             return Ok(SessionEnd::Settled { cursor: self.seen });
         }
@@ -444,8 +444,8 @@ async fn perform_with_patience(
 }
 
 /// Returns a stream with an item for each append to the ticket's triggers, or for several at once.
-fn watch_changes(watch: LogWatch) -> impl Stream<Item = ()> {
-    stream::unfold(watch, |mut watch| async {
+fn watch_changes(watch: &mut LogWatch) -> impl Stream<Item = ()> {
+    stream::unfold(watch, |watch| async move {
         watch.changed().await;
         Some(((), watch))
     })
