@@ -7,10 +7,14 @@ use std::{
 };
 
 use domain::{
-    ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow, cause::format_error_chain,
+    ExecutorWorkspace, JobRequest, RunId, RunStatus, SlotQueue, TicketRow, Timestamp,
+    cause::format_error_chain,
 };
 use queue::{KeyValueBucket, Queue, TableRevision, TypedTable};
-use tokio::{sync::Mutex, time::Instant};
+use tokio::{
+    sync::{Mutex, oneshot},
+    time::Instant,
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::executors::{
@@ -76,8 +80,8 @@ impl SlotAllocator {
     }
 
     async fn join(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
-        let now = bootstrap::read_wall_clock();
-        if self.queues.change(pool, |queue| queue.join(run, now)).await? {
+        let joining = QueueChange::Join(run.clone(), bootstrap::read_wall_clock());
+        if self.queues.change(pool, joining).await? {
             tracing::info!(%run, pool, "the run waits for a slot");
         }
         Ok(())
@@ -88,7 +92,8 @@ impl SlotAllocator {
     /// # Errors
     /// [`queue::Error`]
     pub(crate) async fn leave(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
-        self.queues.change(pool, |queue| queue.leave(run)).await.map(drop)
+        let leaving = QueueChange::Leave(run.clone());
+        self.queues.change(pool, leaving).await.map(drop)
     }
 }
 
@@ -98,9 +103,37 @@ pub(crate) struct SlotQueues {
     /// Copies by pool. Every write names the revision of its copy, so an outdated copy costs one more read and
     /// changes nothing else.
     copies: parking_lot::Mutex<HashMap<String, QueueCopy>>,
-    /// Turn of a change. Changes of this planner follow each other: at the same time, each would fail the
-    /// compare-and-set of the others, and a long queue is written for each attempt.
+    /// Changes that are not written yet, in the order of their calls. The next write of their pool has all of
+    /// them, so the cost of a long queue is shared.
+    pending: parking_lot::Mutex<Vec<PendingChange>>,
+    /// Turn of a write. Writes of this planner follow each other: at the same time, each would fail the
+    /// compare-and-set of the others.
     turn: Mutex<()>,
+}
+
+/// Change of a queue.
+#[derive(Clone)]
+enum QueueChange {
+    Join(RunId, Timestamp),
+    Leave(RunId),
+}
+
+impl QueueChange {
+    /// Returns false if nothing changed.
+    fn apply(&self, queue: &mut SlotQueue) -> bool {
+        match self {
+            Self::Join(run, since) => queue.join(run, *since),
+            Self::Leave(run) => queue.leave(run),
+        }
+    }
+}
+
+/// Change whose caller waits for its outcome.
+struct PendingChange {
+    pool: String,
+    change: QueueChange,
+    /// Receives whether the change changed something.
+    outcome: oneshot::Sender<bool>,
 }
 
 /// Queue of a pool at a revision.
@@ -115,6 +148,7 @@ impl SlotQueues {
         Self {
             table: queue.table(KeyValueBucket::Slots),
             copies: parking_lot::Mutex::default(),
+            pending: parking_lot::Mutex::default(),
             turn: Mutex::default(),
         }
     }
@@ -150,13 +184,26 @@ impl SlotQueues {
         self.copies.lock().clear();
     }
 
-    /// Changes a pool's queue; returns false if nothing changed.
-    async fn change(
-        &self,
-        pool: &str,
-        change: impl Fn(&mut SlotQueue) -> bool,
-    ) -> Result<bool, queue::Error> {
+    /// Changes a pool's queue; returns false if nothing changed. A change whose caller gives up is not written.
+    async fn change(&self, pool: &str, change: QueueChange) -> Result<bool, queue::Error> {
+        let (sender, mut outcome) = oneshot::channel();
+        self.pending.lock().push(PendingChange {
+            pool: pool.to_owned(),
+            change,
+            outcome: sender,
+        });
         let _turn = self.turn.lock().await;
+        loop {
+            // The holder of an earlier turn may have written it. Otherwise it is still pending.
+            if let Ok(is_changed) = outcome.try_recv() {
+                return Ok(is_changed);
+            }
+            self.write_pending(pool).await?;
+        }
+    }
+
+    /// Writes the pending changes of a pool. They stay pending after an error, for the holder of the next turn.
+    async fn write_pending(&self, pool: &str) -> Result<(), queue::Error> {
         // The copy comes first, because this planner made most of the last changes itself.
         let mut copy = self.find_copy(pool);
         let mut is_read = false;
@@ -170,9 +217,12 @@ impl SlotQueues {
                 .as_ref()
                 .map(|copy| SlotQueue::clone(&copy.queue))
                 .unwrap_or_default();
-            if !change(&mut queue) {
+            let changes = self.list_pending(pool);
+            let outcomes: Vec<bool> = changes.iter().map(|change| change.apply(&mut queue)).collect();
+            if !outcomes.contains(&true) {
                 if is_read {
-                    return Ok(false);
+                    self.settle_pending(pool, outcomes);
+                    return Ok(());
                 }
                 // Another planner may have changed the queue since.
                 continue;
@@ -181,7 +231,8 @@ impl SlotQueues {
             match written {
                 Ok(revision) => {
                     self.keep(pool, queue, revision);
-                    return Ok(true);
+                    self.settle_pending(pool, outcomes);
+                    return Ok(());
                 }
                 Err(queue::Error::Conflict) => {
                     self.copies.lock().remove(pool);
@@ -193,6 +244,35 @@ impl SlotQueues {
         }
         let doing = format!("queue for the pool {pool:?}");
         Err(queue::Error::unavailable(doing, "it changes too often"))
+    }
+
+    /// Returns the pending changes of a pool in their order, without those whose callers gave up: such a run may
+    /// have another planner by now, which has put it into the queue again.
+    fn list_pending(&self, pool: &str) -> Vec<QueueChange> {
+        let mut pending = self.pending.lock();
+        pending.retain(|pending| !pending.outcome.is_closed());
+        let of_pool = pending.iter().filter(|pending| pending.pool == pool);
+        of_pool.map(|pending| pending.change.clone()).collect()
+    }
+
+    /// Sends the outcomes of the first pending changes of a pool to their callers.
+    fn settle_pending(&self, pool: &str, outcomes: Vec<bool>) {
+        let mut outcomes = outcomes.into_iter();
+        let mut pending = self.pending.lock();
+        for change in std::mem::take(&mut *pending) {
+            let outcome = if change.pool == pool {
+                outcomes.next()
+            } else {
+                None
+            };
+            match outcome {
+                Some(is_changed) => {
+                    // An error means that the caller gave up meanwhile.
+                    let _ = change.outcome.send(is_changed);
+                }
+                None => pending.push(change),
+            }
+        }
     }
 }
 
@@ -305,7 +385,8 @@ impl SlotKeeper {
         if is_waiting {
             self.queue.triggers().wake(run.ticket()).await
         } else {
-            self.queues.change(pool, |queue| queue.leave(run)).await.map(drop)
+            let leaving = QueueChange::Leave(run.clone());
+            self.queues.change(pool, leaving).await.map(drop)
         }
     }
 
@@ -422,13 +503,18 @@ mod tests {
         let now = bootstrap::read_wall_clock();
         let joining = runs
             .iter()
-            .map(|run| queues.change("default", move |queue| queue.join(run, now)));
+            .map(|run| queues.change("default", QueueChange::Join(run.clone(), now)));
         assert_eq!(try_join_all(joining).await.unwrap(), [true; 64]);
         let copy = queues.read("default").await.unwrap().unwrap();
-        assert_eq!((copy.queue.waiting.len(), copy.revision), (64, TableRevision(64)));
+        assert_eq!(copy.queue.waiting.len(), 64);
+        assert!(
+            copy.revision <= TableRevision(2),
+            "changes that wait share a write: {:?}",
+            copy.revision
+        );
         let leaving = runs
             .iter()
-            .map(|run| queues.change("default", move |queue| queue.leave(run)));
+            .map(|run| queues.change("default", QueueChange::Leave(run.clone())));
         assert_eq!(try_join_all(leaving).await.unwrap(), [true; 64]);
         assert_eq!(list_waiting(&queues).await, []);
     }
@@ -441,10 +527,13 @@ mod tests {
         let runs = build_run_ids(3);
         let now = bootstrap::read_wall_clock();
         let join = async |queues: &SlotQueues, run: &RunId| {
-            queues.change("default", |queue| queue.join(run, now)).await
+            let joining = QueueChange::Join(run.clone(), now);
+            queues.change("default", joining).await
         };
-        let leave =
-            async |queues: &SlotQueues, run: &RunId| queues.change("default", |queue| queue.leave(run)).await;
+        let leave = async |queues: &SlotQueues, run: &RunId| {
+            let leaving = QueueChange::Leave(run.clone());
+            queues.change("default", leaving).await
+        };
         assert!(join(&one, &runs[0]).await.unwrap());
         assert!(join(&other, &runs[1]).await.unwrap());
         assert!(
@@ -466,6 +555,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn abandoned_change_is_never_written() {
+        let nats = NatsServer::start().await.unwrap();
+        let queues = SlotQueues::new(&connect_queue(&nats).await);
+        let runs = build_run_ids(3);
+        let now = bootstrap::read_wall_clock();
+        let turn = queues.turn.lock().await;
+        let mut abandoned = Box::pin(queues.change("default", QueueChange::Join(runs[0].clone(), now)));
+        assert!(futures::poll!(&mut abandoned).is_pending());
+        let mut kept = Box::pin(queues.change("default", QueueChange::Join(runs[1].clone(), now)));
+        assert!(futures::poll!(&mut kept).is_pending());
+        drop(abandoned);
+        drop(turn);
+        let other = queues.change("other", QueueChange::Join(runs[2].clone(), now));
+        let (kept, other) = tokio::join!(kept, other);
+        assert_eq!((kept.unwrap(), other.unwrap()), (true, true));
+        assert_eq!(list_waiting(&queues).await, runs[1..2]);
+        assert!(queues.pending.lock().is_empty());
+    }
+
+    #[tokio::test]
     async fn restored_queue_replaces_newer_copy() {
         let nats = NatsServer::start().await.unwrap();
         let queue = connect_queue(&nats).await;
@@ -478,12 +587,8 @@ mod tests {
         table.put("default", &stored, None).await.unwrap();
         // As if the bucket had been at a later revision before.
         queues.keep("default", SlotQueue::default(), TableRevision(90));
-        assert!(
-            queues
-                .change("default", |queue| queue.join(&runs[1], now))
-                .await
-                .unwrap()
-        );
+        let joining = QueueChange::Join(runs[1].clone(), now);
+        assert!(queues.change("default", joining).await.unwrap());
         assert_eq!(list_waiting(&queues).await, runs);
         queues.keep("default", SlotQueue::default(), TableRevision(90));
         queues.forget_copies();
