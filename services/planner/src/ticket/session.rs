@@ -153,27 +153,39 @@ impl<'a> TicketSession<'a> {
         self.load_live().await?;
         // Slots may be free again since the last session, so those runs try again at once.
         self.row.stop_waiting_for_slots();
-        let (mut steps, mut changes) = (RunningSteps::default(), pin!(watch_changes(watch)));
+        let mut steps = RunningSteps::default();
+        while self.drive(&mut steps, watch).await? {
+            // Folds a last time before the end if a trigger has arrived since.
+            if watch.has_news() && self.fold(&mut steps).await? {
+                continue;
+            }
+            self.rest().await?;
+            return Ok(SessionEnd::Settled {
+                cursor: self.row.cursor,
+            });
+        }
+        self.give_back(steps).await
+    }
+
+    /// Drives the runs until none has a step; returns false on shutdown.
+    async fn drive(&mut self, steps: &mut RunningSteps, watch: &mut LogWatch) -> Result<bool, TicketError> {
+        let mut changes = pin!(watch_changes(watch));
         let shutdown = self.shutdown;
         loop {
             self.wake_due().await?;
             if self.stale {
-                self.fold(&mut steps).await?;
+                self.fold(steps).await?;
             }
-            self.advance(&mut steps).await?;
+            self.advance(steps).await?;
             self.save_changes().await?;
             if shutdown.is_cancelled() {
-                return self.give_back(steps).await;
+                return Ok(false);
             }
             if steps.is_empty() {
-                // Folds a last time before the end, because a trigger may have arrived since.
-                if self.stale || self.fold(&mut steps).await? {
+                if self.stale {
                     continue;
                 }
-                self.rest().await?;
-                return Ok(SessionEnd::Settled {
-                    cursor: self.row.cursor,
-                });
+                return Ok(true);
             }
             // Read again in each round, because a fold or a step may have added or ended a wait.
             let due = self.first_due().await?.into_iter().chain(self.slots_again).min();
@@ -181,7 +193,7 @@ impl<'a> TicketSession<'a> {
                 (run, outcome) = steps.next() => self.apply_outcome(&run, outcome?).await?,
                 Some(()) = changes.next() => self.stale = true,
                 () = sleep_until_due(due) => {}
-                () = shutdown.cancelled() => return self.give_back(steps).await,
+                () = shutdown.cancelled() => return Ok(false),
             }
         }
     }
