@@ -27,6 +27,8 @@ fn notice_runs_finish_after_settled_report() {
                 since: Some(build_commit_id('0')),
                 files: Vec::new(),
             },
+            unfinished: vec!["wip".to_owned()],
+            ignored: vec!["coverage".to_owned()],
         }))
     };
     let merged = TriggerReason::from(PullRequestEvent::Merged(PullRequestEnd {
