@@ -902,7 +902,7 @@ async fn workflow_token_names_its_app() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_are_distinguished() {
     let hub = start_hub().await;
     let elsewhere = RepositoryName::new("acme", "nowhere").unwrap();
     let missing = hub.reader.repository(&elsewhere).await.unwrap_err();

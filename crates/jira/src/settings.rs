@@ -229,13 +229,13 @@ mod tests {
         };
         let name = |name: &str| name.parse::<InstanceName>().expect("a name");
         let others = BTreeMap::from([(name("eu"), until("2027-01-31")), (name("us"), until(""))]);
-        let told = list_token_ends("jira_reader", Some(&until("2027-02-01")), &others).ends;
+        let ends = list_token_ends("jira_reader", Some(&until("2027-02-01")), &others).ends;
         let end = |instance: Option<&str>, day: &str| CredentialEnd {
             kind: "jira_reader".to_owned(),
             instance: instance.map(name),
             ends: Timestamp::parse(&format!("{day}T00:00:00Z")).expect("a day"),
         };
-        assert_eq!(told, [end(None, "2027-02-01"), end(Some("eu"), "2027-01-31")]);
+        assert_eq!(ends, [end(None, "2027-02-01"), end(Some("eu"), "2027-01-31")]);
     }
 
     #[test]

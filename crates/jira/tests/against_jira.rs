@@ -670,7 +670,7 @@ async fn only_reads_are_retried() {
 }
 
 #[tokio::test]
-async fn refusals_are_told_apart() {
+async fn refusals_are_distinguished() {
     for site in start_sites().await {
         let ticket = site.ticket();
         site.jira.fail_next(ServiceFault::new("/remotelink", 1, 429));

@@ -459,7 +459,7 @@ async fn amounts_during_outage_reach_server_later() {
     assert_eq!(refused.refusal.map(|refusal| refusal.used), Some(550));
     world.server.restart().await.unwrap();
     // The server restarts without data.
-    let told = async {
+    let sending = async {
         while !world.rebuilt(&[("a", 100)]).await {
             tokio::task::yield_now().await;
         }
@@ -472,7 +472,7 @@ async fn amounts_during_outage_reach_server_later() {
             tokio::task::yield_now().await;
         }
     };
-    timeout(LIMIT, told).await.unwrap();
+    timeout(LIMIT, sending).await.unwrap();
     assert_eq!(read_used_tokens(&world.second, 2).await, 550);
 }
 

@@ -329,7 +329,7 @@ mod tests {
             ended.ends_with(&format!("its sleep (process {}) ended with it", id.pid)),
             "{ended}"
         );
-        assert_eq!(record.clean_up("sleep"), None, "it is told once");
+        assert_eq!(record.clean_up("sleep"), None, "it is reported once");
         assert!(server.try_wait().unwrap().is_none(), "it is another process");
         note(id.start);
         let reaper = std::thread::spawn(move || await_exit(&mut server));

@@ -136,7 +136,7 @@ impl ServiceFault {
             }
             return response;
         }
-        let message = format!("the stand-in was told to answer {status}");
+        let message = format!("the stand-in had the order to answer {status}");
         let body =
             json!({"type": "error", "message": message, "error": {"type": "api_error", "message": message}});
         let mut response = (status, axum::Json(body)).into_response();

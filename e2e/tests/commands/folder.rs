@@ -422,14 +422,14 @@ async fn try_without_answer_names_address_and_step() {
             vec!["401", "for the key in ANTHROPIC_API_KEY", "it says"],
         ),
     ] {
-        let told = run_without_answer(&scene, &url, key).await;
+        let notice = run_without_answer(&scene, &url, key).await;
         let begins = "journeyman: the model did not answer (model_failed): ";
         assert!(
-            told.starts_with(begins) && told.contains("give the same command again"),
-            "{told}"
+            notice.starts_with(begins) && notice.contains("give the same command again"),
+            "{notice}"
         );
         for part in parts {
-            assert!(told.contains(part), "{part}: {told}");
+            assert!(notice.contains(part), "{part}: {notice}");
         }
     }
     assert!(!scene.branches().contains("fix/"), "{host}: {}", scene.branches());

@@ -192,10 +192,10 @@ async fn duplicate_ticket_is_declined_with_its_key() {
         ),
         "{ended:?}"
     );
-    let told = comment_with(&world, &key, "another ticket asks for the same").await;
+    let notice = comment_with(&world, &key, "another ticket asks for the same").await;
     let said = "⏹ Not begun: another ticket asks for the same. If it does not, say what is different and ask again.\n\
                 ENG-1: Both want the total to count every piece.\nNothing was pushed.";
-    assert!(told.starts_with(said), "{told}");
+    assert!(notice.starts_with(said), "{notice}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     world.stop().await.unwrap();
 }
@@ -237,10 +237,10 @@ async fn merged_work_is_not_repeated() {
         ),
         "{ended:?}"
     );
-    let told = comment_with(&world, &key, "Nothing has to be changed").await;
+    let notice = comment_with(&world, &key, "Nothing has to be changed").await;
     assert!(
-        told.contains("#1: It made the total count every piece."),
-        "{told}"
+        notice.contains("#1: It made the total count every piece."),
+        "{notice}"
     );
     only_pull_request(&world);
     assert_eq!(world.model.calls().len(), 0, "no work began");

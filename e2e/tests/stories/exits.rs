@@ -53,10 +53,10 @@ async fn question_waits_for_users_answer() {
     script.extend(fixture::build_shop_script());
     script[1].expect = Some("They are net.".to_owned());
     let (world, key) = ask_with_script(script).await;
-    let told = comment_with(&world, &key, "gross or net").await;
+    let notice = comment_with(&world, &key, "gross or net").await;
     assert!(
-        told.contains("\nnet\n") && told.contains("Answer in a comment"),
-        "{told}"
+        notice.contains("\nnet\n") && notice.contains("Answer in a comment"),
+        "{notice}"
     );
     world.jira.comment_as(&key, "ada", "They are net.").unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -80,8 +80,8 @@ async fn finished_ticket_ends_with_citation_alone() {
         ),
         "{reason:?}"
     );
-    let told = comment_with(&world, &key, "Nothing has to be changed").await;
-    assert!(told.contains("line 27"), "{told}");
+    let notice = comment_with(&world, &key, "Nothing has to be changed").await;
+    assert!(notice.contains("line 27"), "{notice}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     assert!(!list_ticket_comments(&world, &key).is_empty());
     world.stop().await.unwrap();

@@ -7,17 +7,21 @@ use crate::{complete_ticket, list_ticket_comments, start_default_world};
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_ticket_shows_cost_of_earlier_three() {
     let world = start_default_world().await;
-    let told = |key: &str| list_ticket_comments(&world, key).join("\n");
+    let notice = |key: &str| list_ticket_comments(&world, key).join("\n");
     for number in 1..=3 {
         let key = complete_ticket(&world).await;
         assert!(
-            !told(&key).contains("Similar tickets"),
+            !notice(&key).contains("Similar tickets"),
             "{number} are too few: {}",
-            told(&key)
+            notice(&key)
         );
     }
     let key = complete_ticket(&world).await;
-    let heard = async || told(&key).contains("the middle of 3; half of them").then_some(());
+    let heard = async || {
+        notice(&key)
+            .contains("the middle of 3; half of them")
+            .then_some(())
+    };
     world.until("what similar tickets took", heard).await.unwrap();
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     assert_eq!(pulls.len(), 4);

@@ -147,7 +147,7 @@ async fn failure_in_merge_queue_is_repaired() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn removal_by_person_is_told_once() {
+async fn removal_by_person_is_reported_once() {
     let (world, key) = start_with_ready_pull().await;
     require_on_base(&world, vec![RulesetCondition::MergeQueue]);
     let number = only_pull_request(&world).number;

@@ -75,8 +75,8 @@ async fn oversized_ticket_is_declined_with_proposal() {
         ),
         "{ended:?}"
     );
-    let told = comment_with(&world, &key, "more than one pull request").await;
-    assert!(told.contains(reason), "{told}");
+    let notice = comment_with(&world, &key, "more than one pull request").await;
+    assert!(notice.contains(reason), "{notice}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     assert_eq!(world.model.calls().len(), 0);
     world.stop().await.unwrap();

@@ -170,7 +170,7 @@ async fn review_ends_with_request_or_pull_request() {
         assert!(world.github.reviews(REPOSITORY, number).unwrap().is_empty());
         assert!(
             world.github.comments(REPOSITORY, number).is_empty(),
-            "nobody has to be told"
+            "no person has to be notified"
         );
         world.stop().await.unwrap();
     }

@@ -33,11 +33,11 @@ async fn play_signed_ticket(world: &TestWorld) {
         .unwrap();
     let branches = world.github.branches(fixture::REPOSITORY);
     assert_eq!(parents, [branches["main"].clone()]);
-    let told = world.jira.comments(&key);
-    let is_told = |words: &str| told.iter().any(|comment| comment.text.contains(words));
+    let notice = world.jira.comments(&key);
+    let is_notice = |words: &str| notice.iter().any(|comment| comment.text.contains(words));
     assert!(
-        !is_told("pushed to the branch"),
-        "our own commit is no foreign push: {told:?}"
+        !is_notice("pushed to the branch"),
+        "our own commit is no foreign push: {notice:?}"
     );
 }
 

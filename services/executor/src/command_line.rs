@@ -101,12 +101,12 @@ impl DoctorArguments {
     /// Fills missing arguments from the settings of this environment.
     fn with_settings(mut self) -> anyhow::Result<Self> {
         let file = std::env::var_os("JOURNEYMAN_CONFIG").map(PathBuf::from);
-        let told =
+        let other =
             bootstrap::settings::load_process_settings::<SandboxSettingsFile>(file.as_deref())?.executor;
-        self.min_level = self.min_level.or(told.min_level);
-        self.machine.launcher = self.machine.launcher.or(told.launcher);
-        self.machine.runner = self.machine.runner.or(told.runner_socket);
-        self.machine.without.extend(told.without);
+        self.min_level = self.min_level.or(other.min_level);
+        self.machine.launcher = self.machine.launcher.or(other.launcher);
+        self.machine.runner = self.machine.runner.or(other.runner_socket);
+        self.machine.without.extend(other.without);
         Ok(self)
     }
 }

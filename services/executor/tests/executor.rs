@@ -695,7 +695,7 @@ async fn reopening_workspace_takes_no_slot() {
     );
     assert!(
         status.programs.iter().any(|name| name.starts_with("python3")),
-        "what commands find is told: {:?}",
+        "what commands find is reported: {:?}",
         status.programs
     );
     assert_eq!(status.open_runs, []);

@@ -377,15 +377,15 @@ async fn tool_output_streams_without_journal_entry() {
     world.ask().await;
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].id, run);
-    let told = tokio::time::timeout(Duration::from_secs(10), output.next()).await;
-    let told = told.unwrap().unwrap();
-    assert_eq!(told.text, "read_file prints this\n");
+    let notice = tokio::time::timeout(Duration::from_secs(10), output.next()).await;
+    let notice = notice.unwrap().unwrap();
+    assert_eq!(notice.text, "read_file prints this\n");
     let entries = world.queue.journal().read(&run).await.unwrap();
     let called = entries.iter().any(|(_, entry)| match &entry.fact {
-        Fact::ToolRequested { id, .. } => *id == told.call,
+        Fact::ToolRequested { id, .. } => *id == notice.call,
         _ => false,
     });
-    assert!(called, "{told:?}");
+    assert!(called, "{notice:?}");
     let journal = serde_json::to_string(&entries.iter().map(|(_, entry)| entry).collect::<Vec<_>>()).unwrap();
     assert!(!journal.contains("prints this"));
     world.stop(planner).await;
@@ -568,9 +568,9 @@ async fn crashing_ticket_is_quarantined_until_retry() {
         .read_after(&build_ticket_key(), 0)
         .await
         .unwrap();
-    let told =
+    let notice =
         |(_, report): &&(u64, OutboundRequest)| matches!(report.request, OutboundAction::Quarantined(_));
-    assert_eq!(reports.iter().filter(told).count(), 1);
+    assert_eq!(reports.iter().filter(notice).count(), 1);
     world.trigger("comment:9", TriggerReason::RetryRequested).await;
     let row = world.finished(1).await;
     assert_eq!(

@@ -131,10 +131,10 @@ async fn ticket_is_carried_to_done_only_once() {
     assert_eq!(history, ["To Do", "In Progress", "In Review", "Done"]);
     let comments = rig.jira.comments("ENG-1");
     assert_eq!(comments.len(), 1, "{comments:?}");
-    let told =
+    let positions =
         ["merged", "All checks passed", "Draft", "has started"].map(|words| comments[0].text.find(words));
     assert!(
-        told.iter().all(Option::is_some) && told.is_sorted(),
+        positions.iter().all(Option::is_some) && positions.is_sorted(),
         "newest first: {comments:?}"
     );
     assert_eq!(rig.jira.remote_links("ENG-1").len(), 1);
@@ -329,8 +329,8 @@ async fn notice_is_written_or_dead_lettered() {
         .await
         .unwrap();
 
-    let told = async || rig.jira.comments("ENG-1").pop();
-    let comment = poll_until("the ticket is told", Duration::from_secs(20), told)
+    let read_comment = async || rig.jira.comments("ENG-1").pop();
+    let comment = poll_until("the ticket has a comment", Duration::from_secs(20), read_comment)
         .await
         .unwrap();
     assert!(comment.text.contains("skip-dispatch"), "{comment:?}");

@@ -27,7 +27,7 @@ pub(super) struct UnsentSettlement {
 #[derive(Default)]
 pub(super) struct LocalBudgets {
     accounts: HashMap<String, LocalAmount>,
-    pub(super) untold: Vec<UnsentSettlement>,
+    pub(super) unsent: Vec<UnsentSettlement>,
 }
 
 impl LocalBudgets {
@@ -54,8 +54,8 @@ impl LocalBudgets {
     pub(super) fn reserve(&mut self, call: &BudgetCall, accounts: &[BudgetAccount]) {
         let now = call.now;
         self.accounts.retain(|_, held| held.ends > now);
-        self.untold
-            .retain(|untold| untold.accounts.iter().any(|account| account.ends > now));
+        self.unsent
+            .retain(|unsent| unsent.accounts.iter().any(|account| account.ends > now));
         for account in accounts {
             let held = self.accounts.entry(account.name.clone()).or_default();
             held.ends = account.ends;

@@ -141,18 +141,18 @@ impl RedisBudgets {
     pub async fn settle(&self, call: &str, amount: SpendAmount, accounts: &[BudgetAccount], now: Timestamp) {
         // First in this process, so that the amount counts even if Redis does not answer.
         self.book().settle(call, amount, accounts);
-        let untold = UnsentSettlement {
+        let unsent = UnsentSettlement {
             call: call.to_owned(),
             amount,
             accounts: accounts.to_vec(),
             at: now,
         };
-        let told = self.store.settle(&untold, SettledCallPolicy::Changes);
-        let told = failpoint::around("lease.budget.settle", told).await;
+        let settled = self.store.settle(&unsent, SettledCallPolicy::Changes);
+        let settled = failpoint::around("lease.budget.settle", settled).await;
         // The call is kept before the next reservation sends it again, so an outage loses no amount.
-        if !matches!(told, Ok(SettlementOutcome::Yes)) {
+        if !matches!(settled, Ok(SettlementOutcome::Yes)) {
             self.lost.notify_one();
-            self.book().untold.push(untold);
+            self.book().unsent.push(unsent);
         }
     }
 
@@ -161,8 +161,8 @@ impl RedisBudgets {
     async fn send_settlements(&self) {
         // Taken out first: the lock is not held across the requests, and a parallel reservation does not
         // send the same calls.
-        let untold = std::mem::take(&mut self.book().untold);
-        let mut left = untold.into_iter();
+        let unsent = std::mem::take(&mut self.book().unsent);
+        let mut left = unsent.into_iter();
         while let Some(next) = left.next() {
             if !matches!(
                 self.store.settle(&next, SettledCallPolicy::Stays).await,
@@ -170,7 +170,7 @@ impl RedisBudgets {
             ) {
                 // The first failure ends the round. Each further attempt could cost the caller's
                 // reservation another second.
-                self.book().untold.extend(std::iter::once(next).chain(left));
+                self.book().unsent.extend(std::iter::once(next).chain(left));
                 return;
             }
         }

@@ -59,7 +59,7 @@ impl BudgetRebuild {
         accounts: Vec<BudgetAccount>,
         at: Timestamp,
     ) -> Result<bool, Error> {
-        let told = UnsentSettlement {
+        let unsent = UnsentSettlement {
             call: call.to_owned(),
             amount,
             accounts,
@@ -69,7 +69,7 @@ impl BudgetRebuild {
             .store
             // Not `settle`, which continues in a newer generation: that one lacks the calls that were
             // counted before.
-            .settle_in(&self.generation, &told, SettledCallPolicy::Stays)
+            .settle_in(&self.generation, &unsent, SettledCallPolicy::Stays)
             .await?;
         Ok(settled == SettlementOutcome::Yes)
     }

@@ -158,11 +158,11 @@ mod tests {
     proptest! {
         #[test]
         fn account_stays_closed_until_latest_end(
-            told in prop::collection::vec((any::<bool>(), 1..10_000_u64), 1..20)
+            observed in prop::collection::vec((any::<bool>(), 1..10_000_u64), 1..20)
         ) {
             let (mut book, now, names) = (LocalLimits::default(), Instant::now(), build_limit_keys());
             let mut before = Duration::ZERO;
-            for (is_primary, ms) in &told {
+            for (is_primary, ms) in &observed {
                 let class = if *is_primary { LimitClass::Primary } else { LimitClass::Secondary };
                 book.close(names.of_class(class), now + Duration::from_millis(*ms));
                 let Some(LimitVerdict::Closed(_, wait)) = book.closed(&names, now) else {
@@ -171,7 +171,7 @@ mod tests {
                 prop_assert!(wait >= before);
                 before = wait;
             }
-            let latest = told.iter().map(|(_, ms)| *ms).max().unwrap_or_default();
+            let latest = observed.iter().map(|(_, ms)| *ms).max().unwrap_or_default();
             prop_assert_eq!(before, Duration::from_millis(latest));
             prop_assert_eq!(book.closed(&names, now + Duration::from_millis(latest)), None);
         }

@@ -34,7 +34,7 @@ async fn an_object_is_named_by_its_content() {
 }
 
 #[tokio::test]
-async fn a_missing_object_is_told_by_name() {
+async fn a_missing_object_is_named() {
     let world = World::new().await;
     let missing = ObjectRef {
         sha256: "0".repeat(64),

@@ -102,20 +102,20 @@ async fn each_service_works_with_its_user() {
 
 /// Checks that each service replaces its own record of credential expiry and keeps the other's.
 async fn check_credential_ends(ingest: &Queue, reporter: &Queue) {
-    let told = |kind: &str, day: &[&str]| CredentialEnds {
+    let record = |kind: &str, day: &[&str]| CredentialEnds {
         ends: Vec::from_iter(day.iter().map(|day| CredentialEnd {
             kind: kind.to_owned(),
             instance: None,
             ends: domain::Timestamp::parse(&format!("{day}T00:00:00Z")).unwrap(),
         })),
     };
-    let reader = told("jira_reader", &["2027-03-01"]);
+    let reader = record("jira_reader", &["2027-03-01"]);
     ingest
         .publish_credential_ends(NatsRole::Ingest, &reader)
         .await
         .unwrap();
     for days in [&["2027-01-31", "2027-02-28"][..], &[], &["2027-01-31"]] {
-        let writer = told("jira_writer", days);
+        let writer = record("jira_writer", days);
         reporter
             .publish_credential_ends(NatsRole::Reporter, &writer)
             .await
@@ -323,11 +323,11 @@ async fn exercise_maintenance(ingest: &Queue, reporter: &Queue, stop: &Cancellat
     reporter.journal().expire(far).await.unwrap();
     let singleton = reporter.singleton(queue::UPKEEP, Duration::from_secs(5));
     let (begun, shutdown) = (CancellationToken::new(), stop.child_token());
-    let (told, ended) = (begun.clone(), shutdown.clone());
+    let (started, ended) = (begun.clone(), shutdown.clone());
     let held = tokio::spawn(async move {
         singleton
             .run(ended, || {
-                told.cancel();
+                started.cancel();
                 std::future::pending()
             })
             .await;

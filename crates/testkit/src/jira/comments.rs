@@ -80,10 +80,10 @@ impl JiraState {
     }
 
     fn send_comment(&self, event: &str, issue: &TicketRecord, comment: &TicketCommentRecord) {
-        let told = comment.webhook_json(&self.site);
+        let sent = comment.webhook_json(&self.site);
         if self.site.is_cloud() {
             let payload = json!({
-                "timestamp": now_ms(), "webhookEvent": event, "eventType": "primaryAction", "comment": told,
+                "timestamp": now_ms(), "webhookEvent": event, "eventType": "primaryAction", "comment": sent,
                 "issue": issue.commented_json(&self.statuses, &self.site),
             });
             return self.webhooks.send(event, payload);
@@ -96,10 +96,10 @@ impl JiraState {
         let of_the_issue = json!({
             "timestamp": now_ms(), "webhookEvent": "jira:issue_updated", "issue_event_type_name": kind,
             "user": comment.editor.json(&self.site), "issue": issue.webhook_json(&self.statuses, &self.site),
-            "comment": told,
+            "comment": sent,
         });
         self.webhooks.send("jira:issue_updated", of_the_issue);
-        let alone = json!({"timestamp": now_ms(), "webhookEvent": event, "comment": told});
+        let alone = json!({"timestamp": now_ms(), "webhookEvent": event, "comment": sent});
         self.webhooks.send(event, alone);
     }
 }

@@ -440,7 +440,9 @@ impl ScriptedModelState {
             // Without this pause the server drops what it has not yet written, which includes the head of the
             // answer.
             tokio::time::sleep(BEFORE_CUT).await;
-            Err(std::io::Error::other("the stand-in was told to cut the stream"))
+            Err(std::io::Error::other(
+                "the stand-in had the order to interrupt the stream",
+            ))
         });
         let body = Body::from_stream(futures::stream::iter(chunks.into_iter().map(Ok)).chain(end));
         ([(header::CONTENT_TYPE, content_type)], body).into_response()

@@ -11,33 +11,33 @@ use crate::{Received, SOON};
 pub(crate) struct Description {
     kinds: Map<String, Value>,
     /// Required shape of each answer or webhook, by name.
-    told: Map<String, Value>,
+    required: Map<String, Value>,
     seen: BTreeSet<String>,
     lacking: BTreeSet<String>,
 }
 
 impl Description {
-    /// Reads a file. `told` is its section: `answers` or `webhooks`.
-    pub(crate) fn read(file: &str, told: &str) -> Self {
+    /// Reads a file. `required` is its section: `answers` or `webhooks`.
+    pub(crate) fn read(file: &str, required: &str) -> Self {
         let file: Value = serde_json::from_str(file).unwrap();
         let section = |name: &str| file[name].as_object().expect(name).clone();
         Self {
             kinds: section("kinds"),
-            told: section(told),
+            required: section(required),
             seen: BTreeSet::new(),
             lacking: BTreeSet::new(),
         }
     }
 
     pub(crate) fn names(&self) -> Vec<String> {
-        self.told.keys().cloned().collect()
+        self.required.keys().cloned().collect()
     }
 
     /// Compares an answer or a webhook with its required shape.
     pub(crate) fn compare(&mut self, name: &str, found: &Value) {
         self.seen.insert(name.to_owned());
         let mut lacking = Vec::new();
-        match self.told.get(name) {
+        match self.required.get(name) {
             None => lacking.push("tests/required does not say what it must have".to_owned()),
             Some(Value::Array(_)) if found.as_array().is_some_and(Vec::is_empty) => {
                 lacking.push("an empty list shows nothing".to_owned());
@@ -50,7 +50,7 @@ impl Description {
 
     /// Fails with everything that was lacking, or with names that were never compared.
     pub(crate) fn finish(self) {
-        let all: BTreeSet<String> = self.told.keys().cloned().collect();
+        let all: BTreeSet<String> = self.required.keys().cloned().collect();
         let unseen: Vec<&String> = all.difference(&self.seen).collect();
         let lacking: Vec<String> = self.lacking.into_iter().collect();
         assert!(lacking.is_empty(), "\n{}\n", lacking.join("\n"));

@@ -85,7 +85,7 @@ impl Caller {
         let made = self
             .ask_as_admin(&format!("POST {all}"), all, Some(hook.clone()))
             .await;
-        assert!(made.get("secret").is_none(), "a secret is not told");
+        assert!(made.get("secret").is_none(), "a secret is not returned");
         let own = made["self"]
             .as_str()
             .unwrap()

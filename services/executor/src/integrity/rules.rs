@@ -234,18 +234,18 @@ fn checks_gone(file: &ChangedFile, is_manifest: bool) -> Option<ChangeFinding> {
     if is_manifest || classify_path(&file.path) == FilePurpose::Config {
         return None;
     }
-    let is_told = |line: &&str| {
+    let is_executed = |line: &&str| {
         !line.trim_start().starts_with('#') && !ECHOED.is_match(line) && !VERSIONED.is_match(line)
     };
     let count = |text: &str| {
         text.lines()
-            .filter(is_told)
+            .filter(is_executed)
             .filter(|line| CHECK_COMMAND.is_match(line))
             .count()
     };
     let gone = before
         .lines()
-        .filter(is_told)
+        .filter(is_executed)
         .find(|line| CHECK_COMMAND.is_match(line) && !after.lines().any(|other| other.trim() == line.trim()));
     let line = gone.filter(|_| count(after) < count(before))?;
     // `find_removed_jobs` reports this line.

@@ -113,7 +113,7 @@ impl FenceRefusal {
             Self::Older(highest) => {
                 Status::failed_precondition(format!("fence {fence} is older than {highest}"))
             }
-            // The planner may be the current one, so it is not told to stop: another executor can serve it.
+            // The planner may be the current one, so it gets no order to stop: another executor can serve it.
             Self::Forgotten(forgotten) => Status::resource_exhausted(format!(
                 "fence {fence} is older than {forgotten}, up to which this executor forgot the fences of \
                  tickets; another executor can open the workspace"

@@ -56,7 +56,7 @@ mod tests {
     use crate::tools::tests::World;
 
     #[test]
-    fn folders_and_files_are_told_apart() {
+    fn folders_and_files_are_distinguished() {
         let world = World::new();
         let text = world.run("list_directory", &json!({ "path": "." })).unwrap();
         assert_eq!(text, "f .gitignore\nf README.md\nf link\nf out\nf run.sh\nd shop");

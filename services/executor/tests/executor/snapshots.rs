@@ -217,8 +217,8 @@ async fn check_73_full_disk_stops_new_work() {
     fs::write(&filler, vec![1; 30 << 20]).unwrap();
     let mut rest = fs::File::create(disk.0.join("rest")).unwrap();
     while std::io::Write::write_all(&mut rest, &[1; 4096]).is_ok() {}
-    let told = status_with(&world, |unready| !unready.is_empty()).await;
-    assert!(told.contains("executor.disk_reserve_mib"), "{told}");
+    let notice = status_with(&world, |unready| !unready.is_empty()).await;
+    assert!(notice.contains("executor.disk_reserve_mib"), "{notice}");
     let refused = world
         .try_open(2, RunFence::new(1, 5, 1), |_| {})
         .await

@@ -207,8 +207,8 @@ mod tests {
         assert_eq!(refused(None, Some(&[])), format!("projects: {empty}"));
         assert_eq!(refused(Some(&["shop"]), None), "repositories: \"shop\" is none");
         for wrong in ["eng", "ENG-1", ":ENG", ""] {
-            let told = refused(None, Some(&[wrong]));
-            assert!(told.starts_with("projects: "), "{told}");
+            let refusal = refused(None, Some(&[wrong]));
+            assert!(refusal.starts_with("projects: "), "{refusal}");
         }
     }
 }

@@ -190,7 +190,7 @@ fn list_program_events() -> Vec<(&'static str, Box<dyn EventKind>)> {
         by_bot: true,
         ..build_review(9, github::ReviewVerdict::ChangesRequested, "No.", &[])
     };
-    let told_review = on_github(
+    let delivered_review = on_github(
         "pull_request_review",
         &json!({"action": "submitted",
         "review": {"id": 9, "user": user}, "pull_request": {"number": 7}}),
@@ -234,7 +234,7 @@ fn list_program_events() -> Vec<(&'static str, Box<dyn EventKind>)> {
                 "github:acme/shop#8".parse().expect("ticket"),
             )),
         ),
-        ("review by webhook", find_event(told_review, "ReviewEvent")),
+        ("review by webhook", find_event(delivered_review, "ReviewEvent")),
         (
             "review by poll",
             Box::new(ReviewEvent::from_poll(&build_pull_record(), &reviewed)),

@@ -239,11 +239,11 @@ fn pair_comments() -> Vec<ChannelPair> {
         polled(),
         build_work_facts(|_, _| {}),
     );
-    let told_there = find_event(
+    let delivered_there = find_event(
         "CommentEvent",
         parse_jira_events(&of_a_data_center("issue_commented")),
     );
-    let at_a_data_center = build_channel_pair(told_there, polled(), build_work_facts(|_, _| {}));
+    let at_a_data_center = build_channel_pair(delivered_there, polled(), build_work_facts(|_, _| {}));
 
     let body = discussion_tests::build_comment_payload("rita", "/summarize");
     let polled = discussion_tests::build_polled_comment("rita", "/summarize");

@@ -36,9 +36,9 @@ fn build_settle_facts(second: i64, required: &[&str]) -> DecisionFacts {
 }
 
 fn build_channel_events() -> [Box<dyn EventKind>; 2] {
-    let told = check_run().remove(0);
+    let delivered = check_run().remove(0);
     [
-        told,
+        delivered,
         Box::new(ChecksChanged::from_poll(&build_pull_record(), build_commit_id())),
     ]
 }

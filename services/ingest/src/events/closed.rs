@@ -87,7 +87,7 @@ impl CloseEvent {
 
 impl EventKind for CloseEvent {
     fn decide(&self, facts: &DecisionFacts) -> Result<EventVerdict, Need> {
-        let (ticket, ours, told) = match &self.of {
+        let (ticket, ours, reported) = match &self.of {
             CloseOrigin::Ours(ticket, ours) => (ticket, ours, None),
             CloseOrigin::Branch { branch, by } => {
                 if facts.is_our_user(by, None) {
@@ -111,9 +111,9 @@ impl EventKind for CloseEvent {
         let merged_by = now.merged_by.as_ref();
         // Only the webhook names the user who closed a pull request without a merge.
         let by = if now.merged {
-            merged_by.or(told)
+            merged_by.or(reported)
         } else {
-            told.or(merged_by)
+            reported.or(merged_by)
         };
         let by = by.map_or("somebody", String::as_str);
         let (key, event) = build_close_event(ours, now.merged, by, at);

@@ -44,18 +44,18 @@ pub(super) fn build_channel_events(now: &PullRequest) -> [Box<dyn EventKind>; 2]
     } else {
         "CompetingCloseEvent"
     };
-    let mut told = parse_github_events("pull_request", &payload).into_iter();
-    let told = told
+    let mut delivered = parse_github_events("pull_request", &payload).into_iter();
+    let delivered = delivered
         .find(|event| format!("{event:?}").starts_with(name))
         .expect(name);
     if now.merged {
         [
-            told,
+            delivered,
             Box::new(CompetingMergeEvent::from_poll(&build_repository_name(), now)),
         ]
     } else {
         [
-            told,
+            delivered,
             Box::new(CompetingCloseEvent::from_poll(&build_repository_name(), now)),
         ]
     }

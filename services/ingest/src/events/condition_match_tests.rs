@@ -47,11 +47,11 @@ fn matching_ticket_starts_work_once() {
     for event in ["jira:issue_created", "jira:issue_updated"] {
         let payload = json!({"webhookEvent": event, "timestamp": 50, "issue": {"key": "ENG-12"},
             "changelog": {"id": "9", "items": [{"field": "labels", "toString": "agent"}]}});
-        let told = parse_jira_events(&payload);
-        let told = told
+        let delivered = parse_jira_events(&payload);
+        let delivered = delivered
             .iter()
             .find(|event| format!("{event:?}").starts_with("ConditionMatchEvent"));
-        assert_eq!(expect_trigger(&**told.expect("told"), &facts), polled);
+        assert_eq!(expect_trigger(&**delivered.expect("an event"), &facts), polled);
     }
     assert_eq!(polled.key, TriggerKey::new("matched:jira:ENG-12"));
     assert_eq!(polled.reason.job(), Some(Job::Implement));
@@ -70,25 +70,28 @@ fn matching_ticket_starts_work_once() {
 #[test]
 fn failed_condition_or_stranger_starts_nothing() {
     let payload = json!({"webhookEvent": "jira:issue_created", "timestamp": 50, "issue": {"key": "ENG-12"}});
-    let told = |facts: &DecisionFacts| {
+    let delivered = |facts: &DecisionFacts| {
         let events = parse_jira_events(&payload).into_iter();
-        let told = events.filter(|event| format!("{event:?}").starts_with("ConditionMatchEvent"));
-        let told: Vec<_> = told.map(|event| expect_nothing(&*event, facts)).collect();
-        told.join("")
+        let delivered = events.filter(|event| format!("{event:?}").starts_with("ConditionMatchEvent"));
+        let delivered: Vec<_> = delivered.map(|event| expect_nothing(&*event, facts)).collect();
+        delivered.join("")
     };
     let not = "the condition of the rules does not hold";
-    assert_eq!(told(&build_match_facts(Ok(false), |_| {})), not);
-    assert_eq!(told(&build_match_facts(Err("no field".to_owned()), |_| {})), not);
+    assert_eq!(delivered(&build_match_facts(Ok(false), |_| {})), not);
+    assert_eq!(
+        delivered(&build_match_facts(Err("no field".to_owned()), |_| {})),
+        not
+    );
     let closed = build_match_facts(Ok(true), |issue| issue.is_over = true);
-    assert_eq!(told(&closed), "the ticket is closed");
+    assert_eq!(delivered(&closed), "the ticket is closed");
     let stranger = set_authority(build_match_facts(Ok(true), |_| {}), false);
     assert_eq!(
-        told(&stranger),
+        delivered(&stranger),
         "the creator of the ticket is not allowed to request work"
     );
     let none = facts_with(
         "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n",
         TriggerChannel::Poll,
     );
-    assert_eq!(told(&none), "no rules with a condition for tickets");
+    assert_eq!(delivered(&none), "no rules with a condition for tickets");
 }

@@ -82,16 +82,19 @@ fn read_discussion_task(reason: &TriggerReason) -> Option<DiscussionTask> {
 #[test]
 fn new_discussion_has_same_research_both_channels() {
     let facts = build_discussion_facts(RULES, |_| {});
-    let told = expect_trigger(
+    let delivered = expect_trigger(
         &*parse_github_events("discussion", &build_opened_payload())[0],
         &facts,
     );
-    assert_eq!(told.key, TriggerKey::new("discussion:created"));
-    assert_eq!(read_discussion_task(&told.reason), Some(DiscussionTask::Research));
-    assert_eq!(told.actor.as_deref(), Some("rita"));
+    assert_eq!(delivered.key, TriggerKey::new("discussion:created"));
+    assert_eq!(
+        read_discussion_task(&delivered.reason),
+        Some(DiscussionTask::Research)
+    );
+    assert_eq!(delivered.actor.as_deref(), Some("rita"));
     assert_eq!(
         expect_trigger(&DiscussionEvent::opened(build_ticket_key()), &facts),
-        told
+        delivered
     );
     for action in ["edited", "deleted", "closed", "answered", "labeled"] {
         let mut payload = build_opened_payload();
@@ -133,13 +136,16 @@ fn discussion_command_starts_task_both_channels() {
         ("/plan", DiscussionTask::Plan),
         ("/complete", DiscussionTask::Complete),
     ] {
-        let told = expect_trigger(
+        let delivered = expect_trigger(
             &*parse_github_events("discussion_comment", &build_comment_payload("rita", order))[0],
             &facts,
         );
-        assert_eq!(read_discussion_task(&told.reason), Some(wanted));
-        assert_eq!(told.key, TriggerKey::new("discussion_comment:9"));
-        assert_eq!(expect_trigger(&build_polled_comment("rita", order), &facts), told);
+        assert_eq!(read_discussion_task(&delivered.reason), Some(wanted));
+        assert_eq!(delivered.key, TriggerKey::new("discussion_comment:9"));
+        assert_eq!(
+            expect_trigger(&build_polled_comment("rita", order), &facts),
+            delivered
+        );
         let by_a_guest = parse_github_events("discussion_comment", &build_comment_payload("guest", order));
         assert_eq!(
             expect_nothing(&*by_a_guest[0], &facts),
@@ -151,11 +157,11 @@ fn discussion_command_starts_task_both_channels() {
 #[test]
 fn plan_without_issue_right_is_refused() {
     let rules = RULES.replace("  most_planned: 3\n", "  most_planned: 0\n");
-    let told = expect_trigger(
+    let delivered = expect_trigger(
         &build_polled_comment("rita", "/plan"),
         &build_discussion_facts(&rules, |_| {}),
     );
-    assert_eq!(told.reason, TriggerReason::Skipped(SkipReason::NoIssues));
+    assert_eq!(delivered.reason, TriggerReason::Skipped(SkipReason::NoIssues));
 }
 
 #[test]
@@ -171,9 +177,9 @@ fn a_closed_discussion_is_not_closed_again() {
 fn discussion_question_is_answered_where_enabled() {
     let mut facts = build_discussion_facts(RULES, |_| {});
     facts.own_accounts = std::sync::Arc::new(["journeyman[bot]".to_owned()].into());
-    let told = expect_trigger(&build_polled_comment("rita", "@journeyman why half up?"), &facts);
-    let TriggerReason::JobRequested(request) = &told.reason else {
-        panic!("{told:?}")
+    let delivered = expect_trigger(&build_polled_comment("rita", "@journeyman why half up?"), &facts);
+    let TriggerReason::JobRequested(request) = &delivered.reason else {
+        panic!("{delivered:?}")
     };
     let JobSubject::Question(question) = &request.about else {
         panic!("{request:?}")

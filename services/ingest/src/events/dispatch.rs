@@ -257,14 +257,14 @@ impl DispatchEvent {
         let ours = &record.pull_request;
         let reviews = facts.reviews(&ours.repository, &ours.number)?;
         for review in reviews.iter().rev() {
-            let told = ReviewEvent::from_poll(record, review);
-            let person = told.person();
+            let event = ReviewEvent::from_poll(record, review);
+            let person = event.person();
             // Our replies are reviews too, and the settings may not name our account.
             let is_ours = facts.is_ours(&person) || now.author.eq_ignore_ascii_case(&review.author);
             if is_ours {
                 continue;
             }
-            if let Some(round) = told.wish(review, reviews, record, now)
+            if let Some(round) = event.wish(review, reviews, record, now)
                 && *facts.authority(&person)?
             {
                 return Ok(Some(round));

@@ -63,12 +63,12 @@ fn dispatched_work_ends_with_caller_instructions() {
     let facts = build_work_facts(|_, _| {});
     let plain = decide_job(&build_dispatch(Job::Implement), &facts);
     assert_eq!((plain.job, last_words(&plain)), (Job::Implement, None));
-    let told = decide_job(
+    let delivered = decide_job(
         &build_worded_dispatch(Job::Implement, "Round <!-- x -->half up."),
         &facts,
     );
-    assert_eq!(last_words(&told), Some(("olga", "Round half up.", true)));
-    assert_ne!(told.text.sha256, plain.text.sha256);
+    assert_eq!(last_words(&delivered), Some(("olga", "Round half up.", true)));
+    assert_ne!(delivered.text.sha256, plain.text.sha256);
 }
 
 #[test]

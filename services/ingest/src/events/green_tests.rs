@@ -57,7 +57,7 @@ fn expect_checks_wait(reason: TriggerReason) -> (Vec<String>, bool, String) {
             assert_eq!(pull_request, build_pull_reference());
             (checks, needs_approval, page)
         }
-        other => panic!("nobody is told: {other:?}"),
+        other => panic!("no person is notified: {other:?}"),
     }
 }
 
@@ -72,18 +72,18 @@ fn runs_awaiting_approval_notify_once() {
             build_commit_run("Docs", WorkflowRunProgress::Ended),
         ];
         let mut facts = with_runs(checks, runs);
-        let told = expect_trigger(&build_polled_event(), &facts);
+        let delivered = expect_trigger(&build_polled_event(), &facts);
         assert_eq!(
-            told.key,
+            delivered.key,
             TriggerKey::new(format!("checks:acme/shop:{}:approval", build_commit_id()))
         );
-        let (names, needs_approval, page) = expect_checks_wait(told.reason);
+        let (names, needs_approval, page) = expect_checks_wait(delivered.reason);
         assert_eq!(
             (names, needs_approval),
             (vec!["Lint".to_owned(), "Tests".to_owned()], true)
         );
         assert_eq!(page, "https://forge.example/acme/shop/actions/runs/5");
-        facts.put_known(build_ticket_key(), told.key, Some(7));
+        facts.put_known(build_ticket_key(), delivered.key, Some(7));
         assert!(matches!(
             decide_event(&build_polled_event(), &facts),
             EventVerdict::Known(7)
@@ -158,13 +158,13 @@ fn endless_checks_are_reported_by_name() {
         ..pull_request()
     };
     let facts = build_run_facts(ready(), vec![green.clone(), build_commit_check(2, None)], vec![]);
-    let told = expect_trigger(&pending, &facts);
+    let delivered = expect_trigger(&pending, &facts);
     assert_eq!(
-        told.key,
+        delivered.key,
         TriggerKey::new(format!("checks:acme/shop:{}:pending", build_commit_id()))
     );
     assert_eq!(
-        expect_checks_wait(told.reason),
+        expect_checks_wait(delivered.reason),
         (vec!["test 2".to_owned()], false, String::new())
     );
     let run = build_run_facts(

@@ -138,17 +138,17 @@ fn question_offers_nothing_when_work_is_impossible() {
 fn unauthorized_question_is_answered_once() {
     let mut facts = super::tests::build_decision_facts();
     facts.put_authority(jira_person(build_ada_account()), false);
-    let told = expect_trigger(&by_ada(), &facts);
+    let delivered = expect_trigger(&by_ada(), &facts);
     let expected = SkipReason::MayNotAsk {
         actor: "Ada".to_owned(),
         group: "agents".to_owned(),
         on: None,
     };
-    assert_eq!(told.reason, TriggerReason::Skipped(expected));
+    assert_eq!(delivered.reason, TriggerReason::Skipped(expected));
     let mut again = facts.clone();
     again.put_history(
         build_ticket_key(),
-        vec![asked_before(), told.into_trigger(TriggerChannel::Webhook)],
+        vec![asked_before(), delivered.into_trigger(TriggerChannel::Webhook)],
     );
     assert_eq!(
         expect_nothing(&by_ada(), &again),
@@ -156,12 +156,12 @@ fn unauthorized_question_is_answered_once() {
     );
     let mut facts = build_work_facts(|_, _| {});
     facts.put_authority(build_rita_actor(), false);
-    let told = expect_trigger(
+    let delivered = expect_trigger(
         &build_question(build_rita_actor(), Some(build_pull_reference())),
         &facts,
     );
     assert!(
-        matches!(&told.reason, TriggerReason::Skipped(SkipReason::MayNotAsk { group, on: Some(_), .. }) if group.is_empty()),
-        "{told:?}"
+        matches!(&delivered.reason, TriggerReason::Skipped(SkipReason::MayNotAsk { group, on: Some(_), .. }) if group.is_empty()),
+        "{delivered:?}"
     );
 }

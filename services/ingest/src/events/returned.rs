@@ -26,7 +26,7 @@ pub(crate) struct TicketReturnEvent {
     ticket: TicketKey,
     status: String,
     /// Status change from a signed webhook, because the changelog may lag behind it.
-    told: Option<WorkApproval>,
+    reported: Option<WorkApproval>,
 }
 
 pub(super) fn from_webhook(
@@ -41,7 +41,7 @@ pub(super) fn from_webhook(
         return Ok(None);
     };
     let (ticket, at) = payload.ticket_and_time(*instance)?;
-    let told = WorkApproval {
+    let reported = WorkApproval {
         changelog: Some(id),
         at,
         by: Some(payload.actor()).filter(|actor| !actor.id.is_empty()),
@@ -49,7 +49,7 @@ pub(super) fn from_webhook(
     Ok(Some(TicketReturnEvent {
         ticket,
         status,
-        told: Some(told),
+        reported: Some(reported),
     }))
 }
 
@@ -59,7 +59,7 @@ impl TicketReturnEvent {
         Self {
             ticket,
             status,
-            told: None,
+            reported: None,
         }
     }
 
@@ -69,12 +69,12 @@ impl TicketReturnEvent {
         if !issue.status.eq_ignore_ascii_case(&self.status) {
             return None;
         }
-        let told = self.told.as_ref();
-        let is_told = |entry: &&jira::StatusChange| {
-            told.is_some_and(|told| told.changelog.as_ref() == Some(&entry.id.0))
+        let reported = self.reported.as_ref();
+        let is_reported = |entry: &&jira::StatusChange| {
+            reported.is_some_and(|reported| reported.changelog.as_ref() == Some(&entry.id.0))
         };
-        if let (Some(told), None) = (told, issue.moves.iter().find(is_told)) {
-            return Some(told.clone());
+        if let (Some(reported), None) = (reported, issue.moves.iter().find(is_reported)) {
+            return Some(reported.clone());
         }
         let last = issue.moves.last()?;
         let is_there = last.to.eq_ignore_ascii_case(&issue.status);

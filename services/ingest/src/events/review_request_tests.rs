@@ -114,9 +114,9 @@ fn next_review_contains_changes_since_last() {
         job.about.change().expect("a change").since.clone()
     };
     let commits = vec![before.head.clone(), build_review_candidate().head];
-    let told = since(commits.clone(), vec![reviewed.clone()]).expect("what came since");
-    assert_eq!(told.commit, before.head);
-    assert_eq!(told.files[0].patch, "@@ +2 @@\n+new\n");
+    let delivered = since(commits.clone(), vec![reviewed.clone()]).expect("what came since");
+    assert_eq!(delivered.commit, before.head);
+    assert_eq!(delivered.files[0].patch, "@@ +2 @@\n+new\n");
     let pushed_over = vec![build_review_candidate().head];
     assert_eq!(since(pushed_over, vec![reviewed.clone()]), None, "no ancestor");
     let by_another = github::PullRequestReview {
@@ -148,9 +148,9 @@ fn last_review_request_counts_both_channels() {
     for action in ["review_requested", "synchronize", "opened", "reopened"] {
         let payload = json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "x"}},
             "repository": {"full_name": "acme/shop"}, "sender": {"login": "eve"}});
-        let told = parse_github_events("pull_request", &payload);
+        let delivered = parse_github_events("pull_request", &payload);
         assert!(
-            told.iter().any(|event| matches!(
+            delivered.iter().any(|event| matches!(
                 decided_quietly(&**event, &facts),
                 Some(EventVerdict::Follows(follows)) if *follows == polled
             )),

@@ -202,7 +202,7 @@ impl EventKind for ReviewRequestEvent {
         // GitHub's timeline may lag behind its webhook.
         let Some(asked) = asked else {
             return Ok(EventVerdict::Early(
-                "who asked for the review is not told yet".to_owned(),
+                "the requester of the review is not known yet".to_owned(),
             ));
         };
         let ticket = self.ticket();

@@ -95,9 +95,9 @@ fn review_ends_with_pull_request_or_request() {
         (pull_request(), WithdrawalReason::Unrequested),
     ] {
         let facts = under_way(ASKED, now);
-        let told = expect_trigger(&build_polled_event(), &facts);
-        assert_eq!(told.reason, TriggerReason::ReviewWithdrawn { why });
-        assert_eq!(told.ticket, build_ticket_key());
+        let delivered = expect_trigger(&build_polled_event(), &facts);
+        assert_eq!(delivered.reason, TriggerReason::ReviewWithdrawn { why });
+        assert_eq!(delivered.ticket, build_ticket_key());
         for action in ["closed", "review_request_removed"] {
             let payload = json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "x"},
                 "closed_at": "2026-01-01T00:00:00Z"}, "repository": {"full_name": "acme/shop"},
@@ -109,7 +109,7 @@ fn review_ends_with_pull_request_or_request() {
             let by_webhook = expect_trigger(&**hook.expect("a webhook of this kind"), &facts);
             assert_eq!(
                 (by_webhook.key, by_webhook.reason),
-                (told.key.clone(), told.reason.clone())
+                (delivered.key.clone(), delivered.reason.clone())
             );
             assert_eq!(by_webhook.actor.as_deref(), Some("eve"));
         }

@@ -294,7 +294,7 @@ fn leave_worn_threads(
         let has_it = |earlier: &&ReviewRound| earlier.threads.iter().any(|known| known.id == thread.id);
         earlier().filter(has_it).count() >= most as usize
     };
-    let is_told =
+    let is_notified =
         |id: &u64| earlier().any(|earlier| earlier.left.iter().any(|left| left.threads.contains(id)));
     let worn: Vec<u64> = round
         .threads
@@ -302,9 +302,9 @@ fn leave_worn_threads(
         .filter(|thread| is_worn(thread))
         .map(|thread| thread.id)
         .collect();
-    let told: Vec<u64> = worn.iter().filter(|id| !is_told(id)).copied().collect();
+    let unnotified: Vec<u64> = worn.iter().filter(|id| !is_notified(id)).copied().collect();
     round.threads.retain(|thread| !worn.contains(&thread.id));
-    if !told.is_empty() {
+    if !unnotified.is_empty() {
         let named = &rules.pull_request.reviewers;
         let asked = if named.is_empty() {
             vec![round.author.clone()]
@@ -312,7 +312,7 @@ fn leave_worn_threads(
             named.clone()
         };
         round.left = Some(LeftThreads {
-            threads: told,
+            threads: unnotified,
             rounds: most,
             asked,
         });

@@ -33,7 +33,7 @@ fn reply_includes_thread_history_and_change() {
     let elsewhere = build_review(3, ReviewVerdict::Commented, "", &[(41, Some(40))]);
     let reply = build_review(4, ReviewVerdict::Commented, "", &[(32, Some(30))]);
     let later = build_review(5, ReviewVerdict::Commented, "", &[(33, Some(30))]);
-    let (told, _, _) = prepare_review(reply.clone());
+    let (delivered, _, _) = prepare_review(reply.clone());
     let mut facts = super::tests::build_decision_facts();
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
     facts.put_authority(build_rita_actor(), true);
@@ -48,7 +48,7 @@ fn reply_includes_thread_history_and_change() {
         7,
         vec![build_changed_file("shop/cart.py", "@@ -1 +1 @@\n-a\n+b")],
     );
-    let TriggerReason::JobRequested(request) = expect_trigger(&*told[0], &facts).reason else {
+    let TriggerReason::JobRequested(request) = expect_trigger(&*delivered[0], &facts).reason else {
         panic!("no job")
     };
     let round = request.about.round().expect("a review");
@@ -96,7 +96,7 @@ fn earlier_remarks_of_strangers_are_marked() {
         build_reply_of(4, "grace", 57, false),
         build_reply_of(5, "rita", 8, false),
     ];
-    let (told, _, _) = prepare_review(reviews[4].clone());
+    let (delivered, _, _) = prepare_review(reviews[4].clone());
     let build_actor = |login: &str, id: u64| EventActor::GitHub {
         repository: build_repository_name(),
         login: login.to_owned(),
@@ -111,7 +111,7 @@ fn earlier_remarks_of_strangers_are_marked() {
     facts.put_authority(build_rita_actor(), true);
     facts.put_authority(build_actor("grace", 57), true);
     facts.put_authority(build_actor("guest", 55), false);
-    let TriggerReason::JobRequested(request) = expect_trigger(&*told[0], &facts).reason else {
+    let TriggerReason::JobRequested(request) = expect_trigger(&*delivered[0], &facts).reason else {
         panic!("no job")
     };
     let round = request.about.round().expect("a review");

@@ -101,8 +101,8 @@ fn name_repositories(reason: &TriggerReason) -> String {
 #[test]
 fn component_or_label_selects_repository() {
     for event in [build_moved_event(READY), build_assigned_event()] {
-        let told = expect_trigger(&*event, &build_shared_facts(&["cart"], &[]));
-        assert_eq!(name_repositories(&told.reason), "acme/cart");
+        let delivered = expect_trigger(&*event, &build_shared_facts(&["cart"], &[]));
+        assert_eq!(name_repositories(&delivered.reason), "acme/cart");
     }
     // The other rules file has another status and no assignee.
     let writing = build_shared_facts(&[], &["manual"]);
@@ -116,8 +116,8 @@ fn component_or_label_selects_repository() {
 fn ambiguous_request_explains_repository_marks() {
     for (components, labels) in [(&[][..], &[][..]), (&["Cart"], &["manual"])] {
         for event in [build_moved_event(READY), build_assigned_event()] {
-            let told = expect_trigger(&*event, &build_shared_facts(components, labels));
-            assert_eq!(name_repositories(&told.reason), "acme/cart or acme/docs");
+            let delivered = expect_trigger(&*event, &build_shared_facts(components, labels));
+            assert_eq!(name_repositories(&delivered.reason), "acme/cart or acme/docs");
         }
     }
 }

@@ -45,14 +45,14 @@ fn labeled_pull_request_checks_start_nothing() {
 
 #[test]
 fn labeled_pull_request_review_is_ignored() {
-    let (told, polled, mut facts) =
+    let (delivered, polled, mut facts) =
         prepare_review(build_review(9, ReviewVerdict::ChangesRequested, "No.", &[]));
     assert_eq!(
         expect_trigger(&polled, &facts).reason.job(),
         Some(Job::AddressReview)
     );
     facts = with_pull_request(facts, label_pull_request("skip-dispatch"));
-    assert_eq!(expect_nothing(&*told[0], &facts), FORBIDDEN);
+    assert_eq!(expect_nothing(&*delivered[0], &facts), FORBIDDEN);
     assert_eq!(expect_nothing(&polled, &facts), FORBIDDEN);
 }
 

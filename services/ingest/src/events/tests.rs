@@ -227,7 +227,7 @@ pub(super) fn build_work_facts(
 
 #[test]
 fn status_change_is_equal_in_both_channels() {
-    let told = parse_jira_events(&build_moved_payload());
+    let delivered = parse_jira_events(&build_moved_payload());
     let facts = build_work_facts(|_, _| {});
     let polled = WorkRequestEvent::from_poll(
         build_ticket_key(),
@@ -235,10 +235,13 @@ fn status_change_is_equal_in_both_channels() {
         build_tracker_issue().moves.pop(),
         Timestamp::default(),
     );
-    let both = [expect_trigger(&*told[0], &facts), expect_trigger(&polled, &facts)];
+    let both = [
+        expect_trigger(&*delivered[0], &facts),
+        expect_trigger(&polled, &facts),
+    ];
     assert_eq!(both[0], both[1]);
     assert_eq!(both[0].key, TriggerKey::new("changelog:7"));
-    let assigned = expect_nothing(&*told[1], &facts);
+    let assigned = expect_nothing(&*delivered[1], &facts);
     assert_eq!(
         assigned, "no rules select tickets by assignment or label",
         "it was assigned as well"
@@ -424,7 +427,7 @@ fn unreadable_or_unauthorized_ticket_is_reported() {
 
 /// Edit of a description: the events of its webhook, its entry, and the issue in a search.
 pub(super) fn build_text_edit() -> (Vec<Box<dyn EventKind>>, TrackerEdit, jira::ChangedIssue) {
-    let told = parse_jira_events(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
+    let delivered = parse_jira_events(&json!({"webhookEvent": "jira:issue_updated", "timestamp": 60,
         "user": {"accountId": "a1", "displayName": "Ada"}, "issue": {"key": "ENG-12"},
         "changelog": {"id": "9", "items": [{"field": "description"}]}}));
     let edit = TrackerEdit {
@@ -441,12 +444,12 @@ pub(super) fn build_text_edit() -> (Vec<Box<dyn EventKind>>, TrackerEdit, jira::
         creator: Some(build_ada_account()),
         assignee: None,
     };
-    (told, edit, changed)
+    (delivered, edit, changed)
 }
 
 #[test]
 fn last_text_edit_is_triaged_once() {
-    let (told, edit, changed) = build_text_edit();
+    let (delivered, edit, changed) = build_text_edit();
     let polled =
         TextEditEvent::from_poll(&changed, Some(edit.clone()), Timestamp::from_unix_ms(55)).expect("edited");
     let with = |edits: Vec<TrackerEdit>, labels: Vec<String>| {
@@ -455,7 +458,10 @@ fn last_text_edit_is_triaged_once() {
         facts
     };
     let facts = with(vec![edit.clone()], vec![]);
-    assert_eq!(expect_trigger(&*told[0], &facts), expect_trigger(&polled, &facts));
+    assert_eq!(
+        expect_trigger(&*delivered[0], &facts),
+        expect_trigger(&polled, &facts)
+    );
     assert_eq!(expect_trigger(&polled, &facts).reason.job(), Some(Job::Triage));
     let later = TrackerEdit {
         id: "10".to_owned(),
@@ -633,10 +639,10 @@ fn build_comments_by(account_type: &str, body: &Value) -> [CommentEvent; 2] {
     let author = json!({"accountId": "a1", "displayName": "Ada", "accountType": account_type});
     let payload = json!({"webhookEvent": "comment_created", "timestamp": 90, "issue": {"key": "ENG-12"},
         "comment": {"id": "31", "author": author, "body": body}});
-    let told = parse_jira_events(&payload)
+    let delivered = parse_jira_events(&payload)
         .into_iter()
         .find(|event| format!("{event:?}").starts_with("CommentEvent"));
-    assert!(told.is_some(), "{body}");
+    assert!(delivered.is_some(), "{body}");
     let author = domain::TrackerAccount {
         id: "a1".to_owned(),
         display_name: "Ada".to_owned(),
@@ -657,11 +663,11 @@ fn build_comments_by(account_type: &str, body: &Value) -> [CommentEvent; 2] {
         by_us: false,
     };
     let polled = CommentEvent::from_jira_poll(&build_ticket_key(), &comment);
-    let told = super::comment::from_webhook(&WebhookPayload::Jira {
+    let delivered = super::comment::from_webhook(&WebhookPayload::Jira {
         instance: None,
         payload: Box::new(serde_json::from_value(payload).expect("payload")),
     });
-    [told.expect("readable").expect("a comment"), polled]
+    [delivered.expect("readable").expect("a comment"), polled]
 }
 
 #[test]
@@ -1076,14 +1082,14 @@ fn closed_pull_request_has_one_key() {
         (false, "sam", "closed:acme/shop#7:1700000000"),
     ] {
         let facts = build_checked_facts(over(merged), vec![]);
-        let told = expect_trigger(
+        let delivered = expect_trigger(
             &*parse_github_events("pull_request", &build_closed_payload(&json!(merged), "acme/shop"))[0],
             &facts,
         );
         let polled = expect_trigger(&CloseEvent::from_poll(&build_pull_record()), &facts);
-        assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
+        assert_eq!((&delivered.key, &delivered.ticket), (&polled.key, &polled.ticket));
         assert_eq!(
-            (told.key, told.actor.as_deref()),
+            (delivered.key, delivered.actor.as_deref()),
             (TriggerKey::new(key), Some(by))
         );
     }
@@ -1142,15 +1148,15 @@ fn unreadable_payload_error_quotes_nothing() {
     ] {
         assert!(github(name, &payload).is_err(), "{name}");
     }
-    let told = github("status", &json!({"sha": "secret", "state": 1}))
+    let delivered = github("status", &json!({"sha": "secret", "state": 1}))
         .unwrap_err()
         .to_string();
-    assert!(!told.contains("secret"), "{told}");
+    assert!(!delivered.contains("secret"), "{delivered}");
     let pull = json!({"action": "closed", "pull_request": {"number": "seven"}});
-    let told = github("pull_request", &pull).unwrap_err().to_string();
+    let delivered = github("pull_request", &pull).unwrap_err().to_string();
     assert!(
-        told.contains("at pull_request") && !told.contains("seven"),
-        "{told}"
+        delivered.contains("at pull_request") && !delivered.contains("seven"),
+        "{delivered}"
     );
     let without = |path: &str, value: Value| {
         let mut payload = build_moved_payload();
@@ -1177,9 +1183,9 @@ fn unreadable_payload_error_quotes_nothing() {
 fn reopening_is_followed_once_per_close() {
     let payload = json!({"action": "reopened", "sender": {"login": "grace"}, "repository": {"full_name": "acme/shop"},
         "pull_request": {"number": 7, "head": {"ref": "feat/ENG-12-x", "repo": {"full_name": "acme/shop"}}}});
-    let mut told = parse_github_events("pull_request", &payload).into_iter();
-    let told = told.find(|event| format!("{event:?}").starts_with("ReopenEvent"));
-    let told = told.expect("told");
+    let mut delivered = parse_github_events("pull_request", &payload).into_iter();
+    let delivered = delivered.find(|event| format!("{event:?}").starts_with("ReopenEvent"));
+    let delivered = delivered.expect("an event");
     let closed = PullRequestRecord {
         status: PullRequestStatus::Closed,
         ..build_pull_record()
@@ -1205,15 +1211,15 @@ fn reopening_is_followed_once_per_close() {
     };
     let polled = ReopenEvent::from_poll(&closed);
     let key = |event: &dyn EventKind, ends| expect_trigger(event, &with(&closed, ends)).key;
-    assert_eq!(key(&*told, 1), TriggerKey::new("reopened:acme/shop#7:1"));
-    assert_eq!(key(&*told, 2), TriggerKey::new("reopened:acme/shop#7:2"));
-    assert_eq!(key(&polled, 1), key(&*told, 1));
+    assert_eq!(key(&*delivered, 1), TriggerKey::new("reopened:acme/shop#7:1"));
+    assert_eq!(key(&*delivered, 2), TriggerKey::new("reopened:acme/shop#7:2"));
+    assert_eq!(key(&polled, 1), key(&*delivered, 1));
     assert_eq!(
-        expect_nothing(&*told, &with(&build_pull_record(), 0)),
+        expect_nothing(&*delivered, &with(&build_pull_record(), 0)),
         "no closed pull request"
     );
     assert_eq!(
-        expect_trigger(&*told, &with(&build_pull_record(), 1))
+        expect_trigger(&*delivered, &with(&build_pull_record(), 1))
             .reason
             .job(),
         Some(Job::Reopen),
@@ -1593,13 +1599,13 @@ fn foreign_push_returns_pull_request_to_draft() {
     };
     let mut facts = build_checked_facts(now, vec![]);
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
-    let told = expect_trigger(&*pushed_by("rita", theirs.as_str())[0], &facts);
+    let delivered = expect_trigger(&*pushed_by("rita", theirs.as_str())[0], &facts);
     let polled = expect_trigger(
         &PushEvent::from_poll(&build_pull_record(), theirs.clone()),
         &facts,
     );
-    assert_eq!((&told.key, &told.ticket), (&polled.key, &polled.ticket));
-    assert_eq!(told.reason.job(), Some(Job::BackToDraft));
+    assert_eq!((&delivered.key, &delivered.ticket), (&polled.key, &polled.ticket));
+    assert_eq!(delivered.reason.job(), Some(Job::BackToDraft));
     assert_eq!(
         expect_nothing(&*pushed_by("rita", SHA)[0], &facts),
         "we pushed it"
@@ -1667,7 +1673,7 @@ pub(super) fn build_review(
 pub(super) fn prepare_review(
     review: PullRequestReview,
 ) -> (Vec<Box<dyn EventKind>>, ReviewEvent, DecisionFacts) {
-    let told = parse_github_events(
+    let delivered = parse_github_events(
         "pull_request_review",
         &json!({"action": "submitted", "review": {"id": review.id, "user": {"login": "rita", "id": 8}},
             "pull_request": {"number": 7}, "repository": {"full_name": "acme/shop"}}),
@@ -1678,18 +1684,18 @@ pub(super) fn prepare_review(
     facts.put_authority(build_rita_actor(), true);
     facts.put_pull_request(build_repository_name(), 7, pull_request());
     facts.put_reviews(build_repository_name(), 7, vec![review]);
-    (told, polled, facts)
+    (delivered, polled, facts)
 }
 
 #[test]
 fn review_is_equal_in_both_channels() {
     let lines = [(41, None), (42, None), (43, Some(30)), (44, Some(30))];
-    let (told, polled, facts) =
+    let (delivered, polled, facts) =
         prepare_review(build_review(9, ReviewVerdict::ChangesRequested, "No.", &lines));
-    let told = expect_trigger(&*told[0], &facts);
-    assert_eq!(told, expect_trigger(&polled, &facts));
-    assert_eq!(told.key, TriggerKey::new("review:9"));
-    let TriggerReason::JobRequested(request) = told.reason else {
+    let delivered = expect_trigger(&*delivered[0], &facts);
+    assert_eq!(delivered, expect_trigger(&polled, &facts));
+    assert_eq!(delivered.key, TriggerKey::new("review:9"));
+    let TriggerReason::JobRequested(request) = delivered.reason else {
         panic!("no job")
     };
     assert_eq!(
@@ -1717,9 +1723,10 @@ fn review_is_equal_in_both_channels() {
 fn repeated_thread_is_left_to_people_once() {
     let mut history = vec![asked_before()];
     let mut next = |id: u64, lines: &[(u64, Option<u64>)], body: &str| {
-        let (told, _, mut facts) = prepare_review(build_review(id, ReviewVerdict::Commented, body, lines));
+        let (delivered, _, mut facts) =
+            prepare_review(build_review(id, ReviewVerdict::Commented, body, lines));
         facts.put_history(build_ticket_key(), history.clone());
-        let verdict = decide_event(&*told[0], &facts);
+        let verdict = decide_event(&*delivered[0], &facts);
         let EventVerdict::Follows(follows) = verdict else {
             return None;
         };
@@ -1737,7 +1744,7 @@ fn repeated_thread_is_left_to_people_once() {
     let rita = vec!["rita".to_owned()];
     let both = next(3, &[(32, Some(30)), (50, None)], "");
     assert_eq!(both, Some((vec![50], Some((vec![30], 2, rita)))));
-    assert_eq!(next(4, &[(33, Some(30))], ""), None, "people have been told");
+    assert_eq!(next(4, &[(33, Some(30))], ""), None, "people have been notified");
     assert_eq!(next(5, &[(34, Some(30))], "And the tests?"), Some((vec![], None)));
 }
 
@@ -1745,8 +1752,8 @@ fn repeated_thread_is_left_to_people_once() {
 fn empty_or_unauthorized_review_is_ignored() {
     use ReviewVerdict::{Approved, ChangesRequested, Commented, Dismissed};
     let why = |state, body: &str, lines: &[(u64, Option<u64>)]| {
-        let (told, _, facts) = prepare_review(build_review(9, state, body, lines));
-        expect_nothing(&*told[0], &facts)
+        let (delivered, _, facts) = prepare_review(build_review(9, state, body, lines));
+        expect_nothing(&*delivered[0], &facts)
     };
     assert_eq!(why(Approved, "Nice.", &[]), "the review asks for nothing");
     assert_eq!(why(Commented, " ", &[]), "the review asks for nothing");
@@ -1767,17 +1774,17 @@ fn empty_or_unauthorized_review_is_ignored() {
         expect_nothing(&own, &facts),
         "the author of the pull request said it"
     );
-    let (told, _, facts) = prepare_review(build_review(9, Approved, "", &[(1, None)]));
+    let (delivered, _, facts) = prepare_review(build_review(9, Approved, "", &[(1, None)]));
     assert_eq!(
-        expect_trigger(&*told[0], &facts).reason.job(),
+        expect_trigger(&*delivered[0], &facts).reason.job(),
         Some(Job::AddressReview)
     );
-    let (told, _, _) = prepare_review(build_review(9, ChangesRequested, "No.", &[]));
+    let (delivered, _, _) = prepare_review(build_review(9, ChangesRequested, "No.", &[]));
     let mut facts = self::build_decision_facts();
     facts.put_record(build_repository_name(), 7, Some(build_pull_record()));
     facts.put_authority(build_rita_actor(), false);
     assert_eq!(
-        expect_nothing(&*told[0], &facts),
+        expect_nothing(&*delivered[0], &facts),
         "the reviewer is not allowed to give orders"
     );
 }
@@ -1868,17 +1875,17 @@ fn competing_merge_finishes_named_ticket() {
         facts.put_row(build_ticket_key(), row);
         facts
     };
-    let mut told = build_closed_payload(&json!(true), "acme/shop");
-    told["pull_request"]["number"] = json!(9);
+    let mut delivered = build_closed_payload(&json!(true), "acme/shop");
+    delivered["pull_request"]["number"] = json!(9);
     for (title, branch) in [("ENG-12: Round", "x"), ("Round", "mia/eng-12-round")] {
         let facts = with(merged(title, branch, "main"), 4);
         let polled = CompetingMergeEvent::from_poll(&build_repository_name(), &merged(title, branch, "main"));
-        told["pull_request"]["title"] = json!(title);
-        told["pull_request"]["head"]["ref"] = json!(branch);
-        let told = parse_github_events("pull_request", &told);
+        delivered["pull_request"]["title"] = json!(title);
+        delivered["pull_request"]["head"]["ref"] = json!(branch);
+        let delivered = parse_github_events("pull_request", &delivered);
         let found = expect_trigger(&polled, &facts);
         assert_eq!(
-            expect_trigger(&**told.last().expect("an event"), &facts),
+            expect_trigger(&**delivered.last().expect("an event"), &facts),
             found,
             "{title}"
         );

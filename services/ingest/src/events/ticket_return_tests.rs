@@ -79,14 +79,14 @@ fn returned_ticket_restarts_with_new_comments() {
     let payload = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": "Reopened"}]}});
-    let told = parse_jira_events(&payload);
-    let told = told
+    let delivered = parse_jira_events(&payload);
+    let delivered = delivered
         .iter()
         .find(|event| format!("{event:?}").starts_with("TicketReturnEvent"));
-    let told = told.expect("told");
+    let delivered = delivered.expect("an event");
     let facts = build_return_facts(|_| {});
     let again = expect_trigger(&build_polled_event(), &facts);
-    assert_eq!(expect_trigger(&**told, &facts), again);
+    assert_eq!(expect_trigger(&**delivered, &facts), again);
     assert_eq!(again.key, TriggerKey::new("changelog:9"));
     let job = expect_job_request(again.reason);
     let comments = job.text.comments.iter();
@@ -102,7 +102,7 @@ fn returned_ticket_restarts_with_new_comments() {
     // The changelog may lag behind the webhook.
     let lagging = build_return_facts(|issue| drop(issue.moves.pop()));
     assert_eq!(
-        expect_trigger(&**told, &lagging).key,
+        expect_trigger(&**delivered, &lagging).key,
         TriggerKey::new("changelog:9")
     );
 }
@@ -174,11 +174,11 @@ fn ready_status_continues_open_pull_request() {
     let webhook = json!({"webhookEvent": "jira:issue_updated", "timestamp": 80, "issue": {"key": "ENG-12"},
         "user": {"accountId": "a1", "displayName": "Ada"},
         "changelog": {"id": "9", "items": [{"field": "status", "toString": READY}]}});
-    let told = parse_jira_events(&webhook);
-    let told = told
+    let delivered = parse_jira_events(&webhook);
+    let delivered = delivered
         .iter()
         .find(|event| format!("{event:?}").starts_with("WorkRequestEvent"))
-        .expect("told");
+        .expect("an event");
     let polled = WorkRequestEvent::from_poll(
         build_ticket_key(),
         READY.to_owned(),
@@ -187,7 +187,7 @@ fn ready_status_continues_open_pull_request() {
     );
     let facts = ready(|_| {});
     let again = expect_trigger(&polled, &facts);
-    assert_eq!(expect_trigger(&**told, &facts), again);
+    assert_eq!(expect_trigger(&**delivered, &facts), again);
     let job = expect_job_request(again.reason);
     assert_eq!(job.job, Job::AddressReview);
     let JobSubject::Review(round) = job.about else {

@@ -199,7 +199,7 @@ impl WorkRequestEvent {
         rules: &RepositoryRules,
         facts: &DecisionFacts,
     ) -> Result<Result<WorkApproval, EventVerdict>, Need> {
-        let told = match &self.asked {
+        let reported = match &self.asked {
             WorkRequestForm::Entered { approval, .. } => approval.clone(),
             WorkRequestForm::Ordered { at, by } => {
                 let by = Some(domain::TrackerAccount {
@@ -214,7 +214,7 @@ impl WorkRequestEvent {
                 }));
             }
         };
-        let approval = match check_status(issue, told.clone(), rules) {
+        let approval = match check_status(issue, reported.clone(), rules) {
             StatusCheck::Asks(approval) => approval,
             StatusCheck::Repeated => {
                 return Ok(Err(EventVerdict::nothing(
@@ -229,7 +229,7 @@ impl WorkRequestEvent {
             StatusCheck::Left { status } => {
                 let wanted = rules.agent.status.clone();
                 let reason = SkipReason::StatusLeft { wanted, status };
-                return Ok(Err(self.skipped(&told, reason)));
+                return Ok(Err(self.skipped(&reported, reason)));
             }
         };
         let account = approval.by.clone().unwrap_or_else(build_unknown_account);

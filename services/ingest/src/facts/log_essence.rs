@@ -60,12 +60,12 @@ fn extract_command(lines: &[&str]) -> String {
     };
     let is_command = |line: &&&str| !line.starts_with("shell: ") && !line.starts_with("##[");
     let rest: Vec<&str> = lines[1..].iter().take_while(is_command).copied().collect();
-    let is_told = lines[1..]
+    let has_shell = lines[1..]
         .get(rest.len())
         .is_some_and(|next| next.starts_with("shell: "));
     // Actions prints the first line as the name, and repeats it for commands of several lines.
     match rest.as_slice() {
-        [again, _, ..] if is_told && again.trim() == first.trim() => rest.join("\n"),
+        [again, _, ..] if has_shell && again.trim() == first.trim() => rest.join("\n"),
         _ => String::new(),
     }
 }

@@ -101,7 +101,7 @@ mod tests {
         WorkApproval {
             changelog: changelog.map(str::to_owned),
             at: Timestamp::from_unix_ms(50),
-            by: Some(build_tracker_account("told")),
+            by: Some(build_tracker_account("webhook")),
         }
     }
 
@@ -162,7 +162,7 @@ mod tests {
         // Jira's changelog may lag behind its webhook.
         assert_eq!(
             by(standing(&build_tracker_issue(READY, Vec::new()), Some("1"))).as_deref(),
-            Some("told")
+            Some("webhook")
         );
         assert_eq!(
             by(standing(&build_tracker_issue(READY, Vec::new()), None)).as_deref(),

@@ -47,10 +47,10 @@ async fn status_change_outside_group_is_refused() {
     h.listen_to_jira();
     let key = h.jira.create_issue("ENG", "Fix the till", "", "Bug", &[]);
     let changelog = h.jira.move_issue(&key, READY, "Bob").expect("move");
-    let told = h.trigger(&key).await;
-    assert_eq!(told.key, TriggerKey::new(format!("changelog:{changelog}")));
+    let delivered = h.trigger(&key).await;
+    assert_eq!(delivered.key, TriggerKey::new(format!("changelog:{changelog}")));
     assert_eq!(
-        (told.source, expect_skip_reason(&told)),
+        (delivered.source, expect_skip_reason(&delivered)),
         (TriggerChannel::Webhook, &not_allowed("Bob", "agents"))
     );
 
@@ -175,9 +175,9 @@ async fn text_edited_before_routing_is_refused() {
 
     let (key, changelog) = plant(&h.jira);
     h.send_jira_move(&key, &changelog, READY, "Ada").await;
-    let told = h.trigger(&key).await;
+    let delivered = h.trigger(&key).await;
     assert_eq!(
-        (told.source, expect_skip_reason(&told)),
+        (delivered.source, expect_skip_reason(&delivered)),
         (TriggerChannel::Webhook, &changed)
     );
     h.stop().await;
@@ -274,18 +274,21 @@ async fn ticket_text_is_equal_both_channels() {
     let h = Harness::prepared(NEVER, |_, jira| drop(plant(jira))).await;
     let polled = h.trigger("ENG-1").await;
     h.listen_to_jira();
-    let told = h.trigger(&plant(&h.jira)).await;
+    let delivered = h.trigger(&plant(&h.jira)).await;
     assert_eq!(
-        (polled.source, told.source),
+        (polled.source, delivered.source),
         (TriggerChannel::Poll, TriggerChannel::Webhook)
     );
     assert!(
-        expect_job_request(&told).text.description.contains("**round**"),
+        expect_job_request(&delivered)
+            .text
+            .description
+            .contains("**round**"),
         "{:?}",
-        expect_job_request(&told).text
+        expect_job_request(&delivered).text
     );
     assert_eq!(
-        expect_job_request(&told).text.description,
+        expect_job_request(&delivered).text.description,
         expect_job_request(&polled).text.description
     );
     h.stop().await;
@@ -313,7 +316,7 @@ async fn github_command_counts_by_account_id() {
             user("gone", compute_account_id("mia")),
         ),
         ("deleted", json!(null)),
-        ("deleted, told without an id", json!({"login": "ghost"})),
+        ("deleted, reported without an id", json!({"login": "ghost"})),
     ];
     for (number, (who, user)) in (1..).zip(&strangers) {
         let status = h
@@ -362,7 +365,10 @@ async fn jira_command_counts_by_account_id() {
     let strangers = [
         ("took Ada's name", user("557058:bob", "Ada")),
         ("deleted", user("557058:erased", "Ada")),
-        ("deleted, told without an account", json!({"displayName": "Ada"})),
+        (
+            "deleted, reported without an account",
+            json!({"displayName": "Ada"}),
+        ),
         ("unknown", json!(null)),
         ("our own account", user("557058:journeyman", OURS)),
     ];

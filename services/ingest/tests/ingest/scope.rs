@@ -248,7 +248,7 @@ async fn limited_token_stays_in_scope_everywhere() {
         (ends[0]["kind"] == "jira_reader" && ends[0]["ends"] == "2027-01-31T00:00:00Z").then_some(())
     };
     let known = poll_until("the end of a credential", Duration::from_secs(20), known);
-    known.await.expect("told to a token without a limit");
+    known.await.expect("visible to a token without a limit");
     let routes = read_routes(&h).await;
     assert!(routes.len() > 20, "{routes:?}");
     for (method, path) in &routes {

@@ -223,11 +223,14 @@ async fn comment_reaches_only_live_runs() {
 
     h.listen_to_jira();
     h.jira.comment_as(&key, OURS, "We are at it.").unwrap();
-    let told = h.jira.comment_as(&key, "Bob", "And the shipping.").unwrap();
+    let delivered = h.jira.comment_as(&key, "Bob", "And the shipping.").unwrap();
     h.triggers_when(&key, 2).await;
     h.two_polls_more().await;
     let keys = h.trigger_keys(&key).await;
-    assert_eq!(keys, [format!("comment:{polled}"), format!("comment:{told}")]);
+    assert_eq!(
+        keys,
+        [format!("comment:{polled}"), format!("comment:{delivered}")]
+    );
     h.stop().await;
 }
 
@@ -247,7 +250,7 @@ async fn own_command_counts_in_no_channel() {
 
     h.listen_to_jira();
     h.jira.comment_as(&key, OURS, "/stop").unwrap();
-    let told = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
+    let delivered = h.jira.comment_as(&key, "Ada", "/stop").unwrap();
     for (id, login) in [(902, OURS), (903, "mia")] {
         h.github_event("issue_comment", &format!("d{id}"), &build_stop_payload(id, login))
             .await;
@@ -256,7 +259,8 @@ async fn own_command_counts_in_no_channel() {
     h.two_polls_more().await;
     let mut keys = h.trigger_keys(&key).await;
     keys.sort();
-    let mut wanted = [polled, told, "901".to_owned(), "903".to_owned()].map(|id| format!("comment:{id}"));
+    let mut wanted =
+        [polled, delivered, "901".to_owned(), "903".to_owned()].map(|id| format!("comment:{id}"));
     wanted.sort();
     assert_eq!(keys, wanted);
     h.stop().await;
@@ -910,14 +914,14 @@ async fn event_stream_resumes_and_ends_with_run() {
         text: "tests run\n".to_owned(),
     };
     h.queue.live().publish(&run, &output).await.expect("publish");
-    let told = stream.next().await.expect("output").expect("bytes");
+    let delivered = stream.next().await.expect("output").expect("bytes");
     assert!(
-        String::from_utf8_lossy(&told).contains(r#"data: {"call":"#),
-        "{told:?}"
+        String::from_utf8_lossy(&delivered).contains(r#"data: {"call":"#),
+        "{delivered:?}"
     );
     assert!(
-        String::from_utf8_lossy(&told).starts_with("event: output"),
-        "{told:?}"
+        String::from_utf8_lossy(&delivered).starts_with("event: output"),
+        "{delivered:?}"
     );
     let over = build_entry(
         2,
@@ -1015,8 +1019,8 @@ async fn run_list_pages_with_journal_data() {
         .expect("row");
     testkit::poll_until("the record of the run", Duration::from_secs(10), async || {
         let runs = list("limit=2").await;
-        let is_told = runs.iter().any(|run| run.overview.is_some());
-        (ids(&runs) == [asked[1].clone()] && is_told).then_some(runs)
+        let is_delivered = runs.iter().any(|run| run.overview.is_some());
+        (ids(&runs) == [asked[1].clone()] && is_delivered).then_some(runs)
     })
     .await
     .expect("a record");
@@ -1283,8 +1287,8 @@ async fn rules_list_shows_broken_files() {
         let shown = shown
             .find(|shown| shown["repository"] == *name)
             .expect("repository");
-        let told = shown["problem"].as_str().unwrap_or_default();
-        assert!(told.contains(problem), "{rules}");
+        let delivered = shown["problem"].as_str().unwrap_or_default();
+        assert!(delivered.contains(problem), "{rules}");
     }
     h.stop().await;
 }
@@ -1389,11 +1393,11 @@ async fn dead_delivery_is_shown_retried_deleted() {
     assert!(shown["body"].as_str().unwrap().contains(&key), "{shown}");
     assert_eq!(h.get(&path, VIEWER).await.0, StatusCode::FORBIDDEN);
     let look = format!("{path}/retry?dry_run=true");
-    let (status, told) = h.post(&look, OPERATOR, &json!({}), None).await;
+    let (status, delivered) = h.post(&look, OPERATOR, &json!({}), None).await;
     let again = format!("hand over the delivery {} again", letter["id"].as_str().unwrap());
     let forgotten = format!("forget dead letter {}", letter["sequence"]);
     assert_eq!(
-        (status, told),
+        (status, delivered),
         (StatusCode::OK, json!({ "would": [again, forgotten] }))
     );
     assert_eq!(

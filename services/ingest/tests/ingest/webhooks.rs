@@ -406,8 +406,8 @@ async fn webhook_address_is_never_logged() {
     }
     h.stop().await;
     let log = logged.text();
-    let told: Vec<&str> = log.lines().filter(|line| line.contains(SECRET)).collect();
-    assert!(told.is_empty(), "{told:#?}");
+    let delivered: Vec<&str> = log.lines().filter(|line| line.contains(SECRET)).collect();
+    assert!(delivered.is_empty(), "{delivered:#?}");
     for line in ["webhook refused", "delivery stored"] {
         assert!(log.contains(line), "{line} is not in the log that was read");
     }

@@ -622,7 +622,7 @@ mod tests {
     }
 
     #[test]
-    fn credit_and_model_are_told_apart() {
+    fn credit_and_model_are_distinguished() {
         let (credit, model) = (RefusalCause::NoCredit, RefusalCause::NoModel);
         for (class, message, wanted) in [
             (
@@ -652,7 +652,7 @@ mod tests {
     }
 
     #[test]
-    fn unusable_reasoning_is_told_from_refusal() {
+    fn unusable_reasoning_is_distinguished_from_refusal() {
         for (class, message) in [
             (
                 "invalid_encrypted_content",

@@ -91,8 +91,8 @@ async fn newer_journal_is_left_without_failure_count() {
 }
 
 fn count_unreadable_reports(reports: &[(u64, OutboundRequest)]) -> usize {
-    let is_told = |report: &OutboundRequest| matches!(report.request, OutboundAction::Unreadable(_));
-    reports.iter().filter(|(_, report)| is_told(report)).count()
+    let is_notice = |report: &OutboundRequest| matches!(report.request, OutboundAction::Unreadable(_));
+    reports.iter().filter(|(_, report)| is_notice(report)).count()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

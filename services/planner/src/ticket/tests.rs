@@ -701,14 +701,14 @@ fn help_is_replied_where_it_was_asked() {
         panic!("{steps:?}")
     };
     assert_eq!(reply.id.as_str(), "notice:jira:ENG-12@5");
-    let told = |is_review| {
+    let expected = |is_review| {
         OutboundAction::from(domain::report::HelpReply {
             on: None,
             is_review,
             meant: None,
         })
     };
-    assert_eq!(reply.request, told(false));
+    assert_eq!(reply.request, expected(false));
 
     // A pull request of another author, and then work that a person asked for there.
     for (jobs, is_review) in [
@@ -728,7 +728,7 @@ fn help_is_replied_where_it_was_asked() {
         let Some(FoldStep::Notice(reply)) = steps.last() else {
             panic!("{steps:?}")
         };
-        assert_eq!(reply.request, told(is_review));
+        assert_eq!(reply.request, expected(is_review));
     }
 }
 

@@ -254,8 +254,8 @@ fn rehearse_report(report: &OutboundRequest, asked: &PlanContext<'_>) -> Rehears
         again: &asked.rules.agent.status,
     };
     // Without a notification, the text of the request is not used, so it is not returned.
-    let is_told = name_effects(&effects).any(|(_, effect)| effect.notice_thread().is_some());
-    let said = if is_told {
+    let has_notice = name_effects(&effects).any(|(_, effect)| effect.notice_thread().is_some());
+    let said = if has_notice {
         render_report(&report.request, &context)
     } else {
         String::new()

@@ -907,7 +907,7 @@ fn build_reaction_cases(stage: &Stage<'_>) -> Vec<Case> {
 
 /// The status comment at GitHub.
 fn build_status_case(stage: &Stage<'_>) -> Case {
-    let (number, ticket) = stage.issue("To be told about");
+    let (number, ticket) = stage.issue("To be reported");
     Case {
         effects: &["comment"],
         writes: vec![
@@ -1260,9 +1260,9 @@ fn effects_page_has_row_for_every_effect() {
     let first_cells = page
         .lines()
         .filter_map(|line| line.strip_prefix("| ")?.split(" | ").next());
-    let told: BTreeSet<String> = first_cells
+    let notice: BTreeSet<String> = first_cells
         .flat_map(|cell| cell.split('`').skip(1).step_by(2))
         .map(str::to_owned)
         .collect();
-    assert_eq!(told, list_effect_names());
+    assert_eq!(notice, list_effect_names());
 }

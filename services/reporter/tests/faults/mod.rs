@@ -249,8 +249,8 @@ async fn ticket_with_long_wait_holds_no_slot() {
         ..rig.report(0, build_work_started())
     };
     rig.queue.reports().append(&report).await.unwrap();
-    let told = async || rig.github.comments("acme/shop", number).pop();
-    poll_until("the second ticket is told", DEADLINE, told)
+    let read_comment = async || rig.github.comments("acme/shop", number).pop();
+    poll_until("the second ticket has a comment", DEADLINE, read_comment)
         .await
         .unwrap();
     assert!(rig.jira.comments("ENG-1").is_empty(), "the first one still waits");
@@ -309,10 +309,10 @@ async fn github_ticket_has_one_unforgeable_status_comment() {
     for report in [of(2, build_work_started()), of(4, skipped)] {
         rig.queue.reports().append(&report).await.unwrap();
     }
-    let comments = poll_until("both are told", DEADLINE, async || {
+    let comments = poll_until("both have comments", DEADLINE, async || {
         let comments = rig.github.comments("acme/shop", number);
-        let is_told = |words: &str| comments.iter().any(|comment| comment.body.contains(words));
-        (is_told("later") && is_told("has started")).then_some(comments)
+        let is_notice = |words: &str| comments.iter().any(|comment| comment.body.contains(words));
+        (is_notice("later") && is_notice("has started")).then_some(comments)
     })
     .await
     .unwrap();
@@ -366,13 +366,13 @@ async fn run_learns_of_its_unreadable_report() {
         .unwrap();
     assert_eq!((settled.report, settled.run), (report.id, rig.run()));
     assert!(matches!(settled.outcome, OutboundOutcome::Failed { .. }));
-    let told = async || {
+    let read_comment = async || {
         let comments = rig.jira.comments(&rig.ticket.short());
         comments
             .into_iter()
             .find(|comment| comment.text.contains("could not read a report"))
     };
-    testkit::poll_until("the ticket is told", Duration::from_secs(20), told)
+    testkit::poll_until("the ticket has a comment", Duration::from_secs(20), read_comment)
         .await
         .unwrap();
     rig.stop().await;

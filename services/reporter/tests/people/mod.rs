@@ -174,12 +174,12 @@ async fn exhausted_repairs_call_once_despite_repetition() {
     let number = pull_request.number;
     let lost = ServiceFault::new(&format!("/issues/{number}/comments"), 1, 502);
     rig.github.fail_next(lost.on("POST").after_effect());
-    let told = rig.report(8, build_checks_failure(&pull_request, &head, &["grace"]));
+    let notice = rig.report(8, build_checks_failure(&pull_request, &head, &["grace"]));
     assert_eq!(
-        rig.settled(&told).await,
+        rig.settled(&notice).await,
         OutboundOutcome::Done(OutboundReceipt::Told)
     );
-    rig.deliver_everything_again(&[&told]).await;
+    rig.deliver_everything_again(&[&notice]).await;
     let said = rig.github.comments("acme/shop", number);
     assert_eq!(said.len(), 1, "{said:?}");
     assert!(

@@ -127,13 +127,13 @@ async fn missing_checks_permission_skips_only_check_run() {
         .change("fix/ENG-1-totals", &[("cart.py", "total = 2\n")])
         .await;
     let head = push.head.clone();
-    let told = |position, request| OutboundRequest {
+    let notice = |position, request| OutboundRequest {
         progress: build_progress(Job::Implement, 3),
         ..rig.report(position, request)
     };
-    expect_receipt(rig.settled(&told(2, build_work_started())).await);
-    expect_receipt(rig.settled(&told(4, OutboundAction::PushBranch(push))).await);
-    let opened = expect_receipt(rig.settled(&told(6, draft_of("fix/ENG-1-totals"))).await);
+    expect_receipt(rig.settled(&notice(2, build_work_started())).await);
+    expect_receipt(rig.settled(&notice(4, OutboundAction::PushBranch(push))).await);
+    let opened = expect_receipt(rig.settled(&notice(6, draft_of("fix/ENG-1-totals"))).await);
     assert!(
         matches!(opened, OutboundReceipt::PullRequestOpened(_)),
         "{opened:?}"

@@ -43,7 +43,7 @@ pub(super) async fn await_installation(
         return Ok(None);
     }
     let began = Instant::now();
-    let mut is_told = false;
+    let mut is_reported = false;
     loop {
         let standing = registration::fetch_registered_app(settings).await.with_context(|| {
             format!(
@@ -67,12 +67,12 @@ pub(super) async fn await_installation(
                     standing.slug
                 )
             }
-            InstallationStatus::Nowhere if !is_told => {
+            InstallationStatus::Nowhere if !is_reported => {
                 print_result(&format!("install  {url}"));
                 if opens {
                     open_browser(&url);
                 }
-                is_told = true;
+                is_reported = true;
             }
             InstallationStatus::Nowhere => {}
         }

@@ -45,11 +45,11 @@ pub(crate) async fn play_story(
         record: crash_at.is_none(),
         arm: crash_at.cloned(),
     };
-    let told = tokio::time::timeout(PATIENCE, Box::pin(to_the_end(&mut stage, &watch))).await;
+    let ended = tokio::time::timeout(PATIENCE, Box::pin(to_the_end(&mut stage, &watch))).await;
     let log = log_tail(&stage);
-    let (ending, points, has_crashed) = told
+    let (ending, points, has_crashed) = ended
         .with_context(|| format!("no end within {} s", PATIENCE.as_secs()))
-        .and_then(|told| told)
+        .and_then(|ended| ended)
         .with_context(|| describe_stage(&stage, &log))?;
     Ok(PlayedStory {
         ending,

@@ -137,12 +137,12 @@ fn derive_package_command(text: &str, place: &ManifestFolder<'_>) -> Vec<String>
 }
 
 fn derive_python_command(path: &str, text: &str, place: &ManifestFolder<'_>) -> Vec<String> {
-    let is_told = match file_name(path) {
+    let is_declared = match file_name(path) {
         "pyproject.toml" => text.contains("[tool.pytest"),
         "pytest.ini" => true,
         _ => text.contains("[tool:pytest]") || text.contains("[pytest]"),
     };
-    if !is_told && !place.has_beneath(&TEST_FILE) {
+    if !is_declared && !place.has_beneath(&TEST_FILE) {
         return Vec::new();
     }
     let command = if place.has("uv.lock") {

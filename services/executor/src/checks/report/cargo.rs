@@ -97,8 +97,8 @@ fn find_panic_message(lines: &[&str], id: &str) -> String {
         .iter()
         .position(|line| line.contains(" panicked at "))
         .unwrap_or(0);
-    let told = section.get(panic..).unwrap_or_default().iter().copied();
-    first_message_lines(told, |line| line.starts_with("note: "))
+    let message = section.get(panic..).unwrap_or_default().iter().copied();
+    first_message_lines(message, |line| line.starts_with("note: "))
 }
 
 fn count_nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport) {

@@ -79,10 +79,10 @@ fn read_failure_headings(lines: &[&str], report: &mut TestReport) -> u32 {
         let is_end = |line: &str| line.starts_with("======") || line.starts_with("------");
         let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).collect();
         // The last line that is not indented has the error.
-        let told = traceback.iter().rposition(|line| {
+        let notice = traceback.iter().rposition(|line| {
             !line.starts_with(' ') && !line.trim().is_empty() && !line.starts_with("Traceback")
         });
-        let from = told.map_or(&[][..], |at| traceback.get(at..).unwrap_or_default());
+        let from = notice.map_or(&[][..], |at| traceback.get(at..).unwrap_or_default());
         let words = first_message_lines(from.iter().copied(), |_| false);
         report
             .failing

@@ -330,7 +330,7 @@ fn contract_change_without_test_is_named() {
 
 #[test]
 fn prompt_shows_ticket_kind_needs_and_template() {
-    let told = |kind: &str| {
+    let notice = |kind: &str| {
         let mut play = Play::implement(
             build_changed_request(|asked| asked.text.kind = kind.to_owned()),
             [],
@@ -342,12 +342,12 @@ fn prompt_shows_ticket_kind_needs_and_template() {
             other => panic!("{other:?}"),
         }
     };
-    let bug = told("Bug");
+    let bug = notice("Bug");
     assert!(bug.contains("find the exact root cause first"), "{bug}");
     assert!(bug.contains(">\n## Risk\n</template-"), "{bug}");
-    let story = told("Story");
+    let story = notice("Story");
     assert!(story.contains("meet every criterion") && !story.contains("root cause first"));
-    assert!(told("Chore").contains("must not change"));
+    assert!(notice("Chore").contains("must not change"));
 }
 
 #[test]

@@ -242,7 +242,7 @@ fn give_up_ends_run_with_evidence() {
     };
     assert_eq!(play.reason(), &reason);
     assert!(
-        matches!(play.last_request(), OutboundAction::RunStopped(report::RunStopped { reason: told, .. }) if *told == reason)
+        matches!(play.last_request(), OutboundAction::RunStopped(report::RunStopped { reason: notice, .. }) if *notice == reason)
     );
 }
 
@@ -587,8 +587,8 @@ fn call_in_text_is_named_as_that() {
         ]);
         assert_eq!(play.drive(), RunAction::Wait, "{text}");
         let messages = play.transcript().messages;
-        let is_told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
-        assert!(messages.iter().any(is_told), "{text}: {messages:?}");
+        let is_notice = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
+        assert!(messages.iter().any(is_notice), "{text}: {messages:?}");
     }
     let mut plain = Play::with([
         build_end_reply("The input is {a: 1}."),
@@ -596,8 +596,8 @@ fn call_in_text_is_named_as_that() {
         build_tool_reply(&[build_finish_call()]),
     ]);
     assert_eq!(plain.drive(), RunAction::Wait);
-    let is_told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
-    assert!(!plain.transcript().messages.iter().any(is_told));
+    let is_notice = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("written as text"));
+    assert!(!plain.transcript().messages.iter().any(is_notice));
 }
 
 #[test]

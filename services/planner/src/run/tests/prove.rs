@@ -226,8 +226,8 @@ fn new_failure_returns_three_times_then_reported() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.conversation().turn_count(), 8, "four times the work");
     let messages = play.transcript().messages;
-    let told = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("`pytest`: test_totals\n"));
-    assert_eq!(messages.iter().filter(told).count(), 3, "{messages:?}");
+    let notice = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("`pytest`: test_totals\n"));
+    assert_eq!(messages.iter().filter(notice).count(), 3, "{messages:?}");
     assert_eq!(
         play.state.outputs().proof().unwrap().rows[0].broken,
         ["test_totals"]

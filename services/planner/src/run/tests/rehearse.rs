@@ -29,10 +29,12 @@ fn list_rehearsed_requests(play: &Play) -> Vec<String> {
 fn rehearsal_is_one_report_without_model() {
     let mut play = build_rehearsal_play(|_| {});
     assert_eq!(play.drive(), RunAction::Wait);
-    let told = list_rehearsed_requests(&play);
+    let notice = list_rehearsed_requests(&play);
     assert!(
-        told.len() == 3 && told[1].starts_with("push ") && told[2].starts_with("open draft pull request"),
-        "{told:?}"
+        notice.len() == 3
+            && notice[1].starts_with("push ")
+            && notice[2].starts_with("open draft pull request"),
+        "{notice:?}"
     );
     play.settle(OutboundOutcome::Done(OutboundReceipt::Rehearsed {
         would: Vec::new(),
@@ -51,7 +53,7 @@ fn rehearsal_is_one_report_without_model() {
 
 #[test]
 fn rehearsal_follows_approval_and_finish_rules() {
-    let told = |approval: ApprovalRule, finish: FinishRule| {
+    let notice = |approval: ApprovalRule, finish: FinishRule| {
         let mut play = build_rehearsal_play(|asked| {
             asked.rules.agent.approval = approval;
             asked.rules.agent.finish = finish;
@@ -59,17 +61,17 @@ fn rehearsal_follows_approval_and_finish_rules() {
         play.drive();
         list_rehearsed_requests(&play)
     };
-    let before_push = told(ApprovalRule::BeforePush, FinishRule::default());
+    let before_push = notice(ApprovalRule::BeforePush, FinishRule::default());
     assert!(
         before_push[1].starts_with("ask a person to decide about 0000"),
         "{before_push:?}"
     );
-    let plan = told(ApprovalRule::Plan, FinishRule::default());
+    let plan = notice(ApprovalRule::Plan, FinishRule::default());
     assert!(
         plan[1].starts_with("ask a person to decide about plan"),
         "{plan:?}"
     );
-    let done = told(ApprovalRule::None, FinishRule::Done);
+    let done = notice(ApprovalRule::None, FinishRule::Done);
     assert!(
         done.len() == 2 && done[1].ends_with("and close the ticket"),
         "{done:?}"

@@ -267,13 +267,13 @@ fn review_comments_each_need_one_reply() {
 
 /// Returns the report before the rocket: the requester first gets the reply, then the reaction.
 fn before_the_rocket(play: &Play) -> &OutboundAction {
-    let [.., told, last] = play.state.delivery().reports() else {
+    let [.., notice, last] = play.state.delivery().reports() else {
         panic!("too few reports")
     };
     assert!(
         matches!(&last.request, OutboundAction::React(react) if react.reaction == domain::ReactionKind::Rocket)
     );
-    &told.request
+    &notice.request
 }
 
 #[test]
@@ -406,11 +406,11 @@ fn change_request_starts_only_pinned_work() {
         assert_eq!(shown.contains("needs_change"), begins, "{shown}");
         assert_eq!(shown.contains("Do not promise work"), !begins, "{shown}");
         play.drive_to_rest();
-        let OutboundAction::QuestionAnswered(told) = before_the_rocket(&play) else {
+        let OutboundAction::QuestionAnswered(notice) = before_the_rocket(&play) else {
             panic!("{:?}", before_the_rocket(&play))
         };
-        assert_eq!(told.answer.needs_change, begins);
-        assert_eq!(told.question.work, None, "it is taken from where it was pinned");
+        assert_eq!(notice.answer.needs_change, begins);
+        assert_eq!(notice.question.work, None, "it is taken from where it was pinned");
     }
 }
 
@@ -466,9 +466,9 @@ fn foreign_push_restarts_review_work() {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert!(pushed.is_some());
-    let told = play.state.delivery().reports().iter();
-    let told = told.filter(|report| matches!(report.request, OutboundAction::WorkStarted(_)));
-    assert_eq!(told.count(), 1, "it is the same work");
+    let notice = play.state.delivery().reports().iter();
+    let notice = notice.filter(|report| matches!(report.request, OutboundAction::WorkStarted(_)));
+    assert_eq!(notice.count(), 1, "it is the same work");
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -522,7 +522,7 @@ fn late_push_restarts_on_moved_branch() {
     play.pushed();
     assert!(
         !play.state.accepts(&build_head_move('d', None)),
-        "what is pushed is told"
+        "what is pushed is reported"
     );
     play.drive_to_rest();
     assert_eq!(play.reason(), &StopReason::Completed);
@@ -585,7 +585,7 @@ fn merge_before_push_ends_work() {
         replies,
     );
     until_push(&mut play);
-    let told = play.state.delivery().reports().len();
+    let notice = play.state.delivery().reports().len();
     play.settle(OutboundOutcome::Refused(OutboundRefusal::PullRequestOver {
         number: pull_request().number,
     }));
@@ -594,7 +594,7 @@ fn merge_before_push_ends_work() {
     assert_eq!(play.reason(), &StopReason::Withdrawn { why });
     assert_eq!(
         play.state.delivery().reports().len(),
-        told,
+        notice,
         "the merge is stated already"
     );
 }
@@ -606,14 +606,14 @@ fn foreign_push_ends_check_repair() {
         [build_tool_reply(&build_edit_calls())],
     );
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
-    let told = play.state.delivery().reports().len();
+    let notice = play.state.delivery().reports().len();
     play.append(build_head_move('c', Some("grace")));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Superseded);
     assert_eq!(
         play.state.delivery().reports().len(),
-        told,
-        "the push was told by itself"
+        notice,
+        "the push was reported by itself"
     );
 }
 

@@ -95,12 +95,12 @@ fn command_changes_outside_scope_need_approval() {
     ]);
     let mut play = set_changed_files(play, &["core/Task.java", "api/gen/Client.java"]);
     assert_eq!(play.drive(), RunAction::Wait);
-    let told = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("- api/gen/Client.java (module api)"));
+    let notice = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("- api/gen/Client.java (module api)"));
     assert_eq!(
         play.transcript()
             .messages
             .iter()
-            .filter(|message| told(message))
+            .filter(|message| notice(message))
             .count(),
         1
     );

@@ -166,10 +166,10 @@ fn triage_fields_follow_rules() {
     ] {
         let mut play = build_issue_play(rules.clone(), wrong.clone());
         play.drive();
-        let told = play.state.conversation().dialog().unwrap().turns[0].calls[0].clone();
+        let notice = play.state.conversation().dialog().unwrap().turns[0].calls[0].clone();
         assert!(
-            format!("{told:?}").contains(&said.replace('"', "\\\"")),
-            "{wrong}: {told:?}"
+            format!("{notice:?}").contains(&said.replace('"', "\\\"")),
+            "{wrong}: {notice:?}"
         );
         assert!(play.state.delivery().reports().is_empty(), "{wrong}");
     }
@@ -249,11 +249,11 @@ fn invalid_ticket_parts_are_refused() {
             play = again_with(play, shown);
         }
         play.drive();
-        let told = format!(
+        let notice = format!(
             "{:?}",
             play.state.conversation().dialog().unwrap().turns[0].calls[0]
         );
-        assert!(told.contains("2 to 2 entries"), "{input}: {told}");
+        assert!(notice.contains("2 to 2 entries"), "{input}: {notice}");
         assert!(play.state.delivery().reports().is_empty(), "{input}");
     }
 }
