@@ -9,13 +9,12 @@ use domain::{
 };
 use github::{CommitCheck, CommitRun, PullRequest, WorkflowRunProgress};
 
-use super::{
-    EventKind, EventVerdict, NewTrigger,
-    closed::is_closed,
-    failed_checks::{FAILED_CHECKS, PAGE_CHARS, find_checks_page, summarize_failure},
-};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, Need},
+    facts::{
+        DecisionFacts, Need,
+        failed_checks::{FAILED_CHECKS, PAGE_CHARS, find_checks_page, summarize_failure},
+    },
     hex,
     policy::{repair, skip},
     text::text_pin,

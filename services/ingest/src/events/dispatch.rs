@@ -14,7 +14,6 @@ use super::{
     EventKind, EventVerdict, NewTrigger,
     closed::is_closed,
     discussed::{DiscussionEvent, DiscussionOrder},
-    failed_checks::summarize_failure,
     question::QuestionEvent,
     review_requested::ReviewRequestEvent,
     reviewed::{self, ReviewEvent},
@@ -22,7 +21,7 @@ use super::{
     work::WorkRequestEvent,
 };
 use crate::{
-    facts::{DecisionFacts, EventActor, Need},
+    facts::{DecisionFacts, EventActor, Need, failed_checks::summarize_failure},
     policy::{deciders::list_deciders, repair, skip},
     text::text_pin,
 };

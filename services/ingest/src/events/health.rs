@@ -7,9 +7,9 @@ use domain::{
     RunStatus, SkipReason, StopReason, TicketKey, Timestamp, Trigger, TriggerKey, TriggerReason, UpdateWay,
 };
 
-use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed, failed_checks::summarize_failure};
+use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
 use crate::{
-    facts::{DecisionFacts, Need},
+    facts::{DecisionFacts, Need, failed_checks::summarize_failure},
     policy::{repair, resolution, skip},
 };
 

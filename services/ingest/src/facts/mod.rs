@@ -4,6 +4,7 @@ pub(crate) mod attachment_content;
 pub(crate) mod attachment_sources;
 pub(crate) mod attachments;
 pub(crate) mod background;
+pub(crate) mod failed_checks;
 pub(crate) mod gates;
 pub(crate) mod issue_keys;
 pub(crate) mod log_essence;

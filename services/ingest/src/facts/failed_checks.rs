@@ -10,14 +10,14 @@ use crate::{
     text::text_pin,
 };
 
-pub(super) const FAILED_CHECKS: usize = 20;
+pub(crate) const FAILED_CHECKS: usize = 20;
 // Limit of logs that are read per commit. Each costs a request.
 const READ_LOGS: usize = 6;
-pub(super) const PAGE_CHARS: usize = 500;
+pub(crate) const PAGE_CHARS: usize = 500;
 const LOG_TAIL_BYTES: usize = 8 * 1024;
 
 /// Summary of checks with at least one failure, with the details of each failure.
-pub(super) fn summarize_failure(
+pub(crate) fn summarize_failure(
     ours: &PullRequestRef,
     head: &CommitId,
     checks: &[CommitCheck],
@@ -31,7 +31,7 @@ pub(super) fn summarize_failure(
 }
 
 /// Page of the CI run: a run of GitHub Actions before others, a failed check before a successful one.
-pub(super) fn find_checks_page(checks: &[CommitCheck]) -> String {
+pub(crate) fn find_checks_page(checks: &[CommitCheck]) -> String {
     let is_red = |check: &&CommitCheck| check.conclusion.is_some_and(|end| !end.is_good());
     let by_color = || {
         checks
