@@ -435,7 +435,7 @@ async fn pushes_to_base_assess_all_in_turn() {
         }
         stored
     };
-    let push = json!({"ref": "refs/heads/main", "after": SHA, "repository": {"full_name": "acme/shop"},
+    let push = json!({"ref": "refs/heads/main", "after": SHA, "commits": [], "repository": {"full_name": "acme/shop"},
         "sender": {"login": "mia", "id": 1}});
     for pushes in 1..=3 {
         let id = format!("push-{pushes}");
@@ -500,7 +500,7 @@ async fn ticket_from_api_shows_health() {
         };
         rows.put(&ticket, &row, None).await.expect("row");
     }
-    let push = json!({"ref": "refs/heads/main", "after": SHA, "repository": {"full_name": "acme/shop"},
+    let push = json!({"ref": "refs/heads/main", "after": SHA, "commits": [], "repository": {"full_name": "acme/shop"},
         "sender": {"login": "mia", "id": 1}});
     assert_eq!(h.github_event("push", "push", &push).await, StatusCode::ACCEPTED);
     let assessed = async || {
