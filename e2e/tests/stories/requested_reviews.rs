@@ -96,7 +96,7 @@ async fn requested_review_follows_each_new_head() {
     // The former line is not a valid place for a comment any more.
     let about_old = json!({"summary": "Adds a mean.", "comments": [build_comment(1)]});
     script.insert(2, ScriptStep::call("submit_comments", about_old));
-    script[3].expect = Some("none that is new since your last review".to_owned());
+    script[3].expect = Some("not new since your last review".to_owned());
     world.model.set_script_of("Review this pull request", "", script);
     let files = [(
         "shop/mean.py",
