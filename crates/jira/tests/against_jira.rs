@@ -978,6 +978,20 @@ async fn criteria_of_a_field_follow_the_description() {
 }
 
 #[tokio::test]
+async fn site_fields_for_criteria_are_found_by_name() {
+    for site in start_sites().await {
+        let ticket = site.ticket();
+        for name in ["Acceptance Criteria", "Story acceptance criteria", "Team"] {
+            site.jira.set_field(&ticket.short(), name, "x").unwrap();
+        }
+        let found = site.reader.criteria_fields().await.unwrap();
+        assert_eq!(found.usual, ["Acceptance Criteria"]);
+        assert_eq!(found.similar, ["Story acceptance criteria"]);
+        assert_eq!(site.jira.violations(), Vec::<String>::new());
+    }
+}
+
+#[tokio::test]
 async fn named_criteria_field_counts_like_usual_one() {
     for site in start_sites().await {
         let ticket = site.ticket();
