@@ -172,15 +172,21 @@ async fn refused_push_leaves_no_branch_record() {
     rig.stop().await;
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn pushed_branch_is_mirrored_without_fetch() {
-    let mut rig = Rig::start().await;
+/// Builds two pushes of the branch: the first creates it, the second moves it.
+async fn build_two_pushes(rig: &Rig) -> (BranchPush, BranchPush) {
     let first = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
     let second = rig.change(BRANCH, &[("cart.py", "total = 3\n")]).await;
     let second = BranchPush {
         expected: Some(first.head.clone()),
         ..second
     };
+    (first, second)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn pushed_branch_is_mirrored_without_fetch() {
+    let mut rig = Rig::start().await;
+    let (first, second) = build_two_pushes(&rig).await;
     for (position, push) in [(2, first), (4, second)] {
         let report = rig.report(position, OutboundAction::PushBranch(push.clone()));
         let outcome = rig.settled(&report).await;
@@ -196,13 +202,7 @@ async fn pushed_branch_is_mirrored_without_fetch() {
 #[tokio::test(flavor = "multi_thread")]
 async fn push_during_other_push_is_retried() {
     let mut rig = Rig::start().await;
-    let first = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let second = rig.change(BRANCH, &[("cart.py", "total = 3\n")]).await;
-    // The first push creates the branch, the second one moves it.
-    let second = BranchPush {
-        expected: Some(first.head.clone()),
-        ..second
-    };
+    let (first, second) = build_two_pushes(&rig).await;
     for (position, push) in [(2, first), (4, second)] {
         let lock = rig.github.lock_branch("acme/shop", BRANCH).unwrap();
         let before = rig.count_pushes();
@@ -226,12 +226,7 @@ async fn push_during_other_push_is_retried() {
 #[tokio::test(flavor = "multi_thread")]
 async fn merged_pull_request_gets_no_push() {
     let mut rig = Rig::start().await;
-    let first = rig.change(BRANCH, &[("cart.py", "total = 2\n")]).await;
-    let second = rig.change(BRANCH, &[("cart.py", "total = 3\n")]).await;
-    let second = BranchPush {
-        expected: Some(first.head.clone()),
-        ..second
-    };
+    let (first, second) = build_two_pushes(&rig).await;
     let head = first.head.clone();
     rig.settle_push(2, first).await;
     let opened = match rig.settled(&rig.report(4, draft_of(BRANCH))).await {
