@@ -1,10 +1,19 @@
 //! JSON of commits, branches and references.
 
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 
 use super::extend_object;
 use crate::github::history::{CommitDetails, CommitPerson};
 use crate::github::state::RepositoryRecord;
+
+/// Characters that GitHub encodes in addresses of branches and references.
+const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'/');
 
 fn render_person(person: &CommitPerson) -> Value {
     json!({"name": person.name, "email": person.email})
@@ -55,7 +64,8 @@ impl RepositoryRecord {
         let checks: Vec<Value> = required.iter().map(check).collect();
         let is_protected = !required.is_empty() || self.signed_branches.contains(branch);
         let level = if is_protected { "non_admins" } else { "off" };
-        let own = format!("{}/branches/{branch}", self.own_url(url));
+        let path = utf8_percent_encode(branch, ENCODED);
+        let own = format!("{}/branches/{path}", self.own_url(url));
         json!({
             "name": branch, "commit": self.commit_json(head, url), "protected": is_protected,
             "protection_url": format!("{own}/protection"),
@@ -63,16 +73,17 @@ impl RepositoryRecord {
                 "enabled": is_protected,
                 "required_status_checks": {"enforcement_level": level, "contexts": required, "checks": checks},
             },
-            "_links": {"self": own, "html": format!("{url}/{}/tree/{branch}", self.name)},
+            "_links": {"self": own, "html": format!("{url}/{}/tree/{path}", self.name)},
         })
     }
 
     /// Renders a reference such as `heads/main`.
     pub(in crate::github) fn ref_json(&self, reference: &str, sha: &str, url: &str) -> Value {
         let own = self.own_url(url);
+        let path = utf8_percent_encode(reference, ENCODED);
         json!({
             "ref": format!("refs/{reference}"), "node_id": format!("REF_{reference}"),
-            "url": format!("{own}/git/refs/{reference}"),
+            "url": format!("{own}/git/refs/{path}"),
             "object": {"sha": sha, "type": "commit", "url": format!("{own}/git/commits/{sha}")},
         })
     }
