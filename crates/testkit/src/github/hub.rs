@@ -9,7 +9,7 @@ use parking_lot::{Mutex, MutexGuard};
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::quota::CallQuota;
+use super::quota::CallQuotas;
 use super::scope::{AccessToken, TokenPermissions};
 use super::shape::CI_LOGIN;
 use super::state::{CheckRunRecord, PullRecord, RepositoryRecord};
@@ -32,7 +32,7 @@ pub(super) struct GitHubState {
     pub(super) pushes: tokio::sync::Mutex<()>,
     /// Selection of branches whose checks complete before the push is answered.
     pub(super) early: Mutex<Option<EarlyChecks>>,
-    pub(super) quota: Mutex<CallQuota>,
+    pub(super) quotas: Mutex<CallQuotas>,
     pub(super) line: Mutex<super::slow_link::PackLine>,
     pub(super) lfs: Mutex<super::lfs::LfsShelf>,
     /// Last field, so that the folder of the repositories is removed after everything that uses it.

@@ -390,9 +390,9 @@ impl FakeGitHub {
         self.hub.line.lock().set(link);
     }
 
-    /// Sets the hourly rate limit; the default is 5,000 calls.
+    /// Sets the hourly rate limit of each account; the default is 5,000 calls.
     pub fn set_rate_limit(&self, calls: u64) {
-        self.hub.quota.lock().set_limit(calls);
+        self.hub.quotas.lock().set_limit(calls);
     }
 }
 
@@ -414,7 +414,7 @@ fn new_hub(options: GitHubOptions, log: Arc<RequestLog>, address: SocketAddr) ->
         pushes: tokio::sync::Mutex::new(()),
         early: Mutex::default(),
         line: Mutex::default(),
-        quota: Mutex::default(),
+        quotas: Mutex::default(),
         lfs: Mutex::default(),
         _temporary: temporary,
     })

@@ -1,5 +1,6 @@
 //! Primary rate limit and conditional requests. A 304 answer is free, as on GitHub.
 
+use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
@@ -9,7 +10,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
-use super::auth::refuse_request;
+use super::auth::{refuse_request, token_of};
 use super::hub::GitHubState;
 use crate::http::header_text;
 
@@ -19,33 +20,82 @@ const DEFAULT_LIMIT: u64 = 5_000;
 const MAX_ANSWER: usize = 64 * 1024 * 1024;
 const HOUR_S: i64 = 3600;
 
-/// Calls of the current hour.
+/// Account whose calls are counted by themselves, as GitHub counts each installation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum QuotaAccount {
+    Reader,
+    Writer,
+    /// Apps without an installation, and callers without a token.
+    Other,
+}
+
+impl QuotaAccount {
+    fn of_caller(hub: &GitHubState, headers: &HeaderMap) -> Self {
+        let token = header_text(headers, "authorization")
+            .split_once(' ')
+            .and_then(|(_, token)| token_of(hub, token));
+        match token {
+            Some(token) if token.writes => Self::Writer,
+            Some(_) => Self::Reader,
+            None => Self::Other,
+        }
+    }
+}
+
+/// Calls of each account.
 #[derive(Debug)]
-pub(super) struct CallQuota {
+pub(super) struct CallQuotas {
+    limit: u64,
+    accounts: BTreeMap<QuotaAccount, CallQuota>,
+}
+
+impl Default for CallQuotas {
+    fn default() -> Self {
+        Self {
+            limit: DEFAULT_LIMIT,
+            accounts: BTreeMap::new(),
+        }
+    }
+}
+
+impl CallQuotas {
+    pub(super) fn used(&self) -> u64 {
+        self.accounts.values().map(|quota| quota.used).sum()
+    }
+
+    pub(super) fn used_by(&self, account: QuotaAccount) -> u64 {
+        self.accounts.get(&account).map_or(0, |quota| quota.used)
+    }
+
+    /// Sets the limit of each account.
+    pub(super) fn set_limit(&mut self, limit: u64) {
+        self.limit = limit;
+        for quota in self.accounts.values_mut() {
+            quota.limit = limit;
+        }
+    }
+
+    fn of(&mut self, account: QuotaAccount) -> &mut CallQuota {
+        let limit = self.limit;
+        let quota = self.accounts.entry(account).or_insert_with(|| CallQuota {
+            limit,
+            used: 0,
+            reset: read_unix_seconds() + HOUR_S,
+        });
+        quota.turn();
+        quota
+    }
+}
+
+/// Calls of an account in the current hour.
+#[derive(Debug)]
+struct CallQuota {
     limit: u64,
     used: u64,
     reset: i64,
 }
 
-impl Default for CallQuota {
-    fn default() -> Self {
-        Self {
-            limit: DEFAULT_LIMIT,
-            used: 0,
-            reset: read_unix_seconds() + HOUR_S,
-        }
-    }
-}
-
 impl CallQuota {
-    pub(super) fn used(&self) -> u64 {
-        self.used
-    }
-
-    pub(super) fn set_limit(&mut self, limit: u64) {
-        self.limit = limit;
-    }
-
     fn turn(&mut self) {
         // A window starts with the first call after the end of the previous one.
         if read_unix_seconds() >= self.reset {
@@ -82,9 +132,10 @@ pub(super) async fn meter_calls(
     if request.uri().path().starts_with("/git/") {
         return next.run(request).await;
     }
+    let account = QuotaAccount::of_caller(&hub, request.headers());
     {
-        let mut quota = hub.quota.lock();
-        quota.turn();
+        let mut quotas = hub.quotas.lock();
+        let quota = quotas.of(account);
         if quota.used >= quota.limit {
             let refused = refuse_request(
                 StatusCode::FORBIDDEN,
@@ -102,7 +153,8 @@ pub(super) async fn meter_calls(
         response
     };
     // The call is counted after the answer, because the status shows whether it was free.
-    let mut quota = hub.quota.lock();
+    let mut quotas = hub.quotas.lock();
+    let quota = quotas.of(account);
     quota.used += u64::from(response.status() != StatusCode::NOT_MODIFIED);
     (quota.headers(), response).into_response()
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{FakeGitHub, history, repository, state};
+use super::{FakeGitHub, history, quota::QuotaAccount, repository, state};
 
 /// Commit, as tests read it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -206,6 +206,16 @@ impl FakeGitHub {
     /// not count, as on GitHub.
     #[must_use]
     pub fn rate_limit_used(&self) -> u64 {
-        self.hub.quota.lock().used()
+        self.hub.quotas.lock().used()
+    }
+
+    /// Calls of the reader and of the writer, like [`Self::rate_limit_used`].
+    #[must_use]
+    pub fn rate_limit_used_by_accounts(&self) -> (u64, u64) {
+        let quotas = self.hub.quotas.lock();
+        (
+            quotas.used_by(QuotaAccount::Reader),
+            quotas.used_by(QuotaAccount::Writer),
+        )
     }
 }

@@ -78,6 +78,8 @@ impl PlaySummary {
             "model replies paid again {}",
             calls.saturating_sub(needed)
         ));
+        let (reader, writer) = stage.world.github.rate_limit_used_by_accounts();
+        print_line(&format!("github calls reader {reader} writer {writer}"));
         for ended in &stage.ended {
             print_line(&format!("ended by itself: {ended}"));
         }

@@ -7,8 +7,7 @@ use testkit::{DeliveryFaults, EarlyChecks, WriteFaults};
 
 use crate::faults::schedule::FaultSchedule;
 
-// Hourly rate limit of GitHub Enterprise. The stand-in counts both accounts together, and a ticket under
-// strikes causes more than 20 calls.
+// Hourly rate limit of an installation at GitHub Enterprise. A ticket under strikes causes some 50 calls of the reader.
 const AN_HOUR: u64 = 15_000;
 /// Share of writes that fail, in thousandths.
 const WRITES: u32 = 100;
