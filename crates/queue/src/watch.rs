@@ -13,8 +13,11 @@ use crate::{connection::NatsConnection, error::Error, names};
 
 // Core NATS delivers at most once. A lost notification is noticed after this time.
 const RECHECK_AFTER: Duration = Duration::from_secs(15);
-const SETTLE_TRIES: u32 = 20;
-const SETTLE_PAUSE: Duration = Duration::from_millis(10);
+// Reads after a notification until the stream has stored its message. A single server needs less than a millisecond,
+// three servers need some.
+const SETTLE_TRIES: u32 = 24;
+const SHORTEST_PAUSE: Duration = Duration::from_millis(1);
+const LONGEST_PAUSE: Duration = Duration::from_millis(10);
 
 /// Notifications of appends to one ticket's log, or to one run's journal.
 pub struct LogWatch {
@@ -90,12 +93,14 @@ impl LogWatch {
             match notified {
                 // The subscription receives a message before the stream has stored it.
                 Ok(Some(_)) => {
+                    let mut pause = SHORTEST_PAUSE;
                     for _ in 0..SETTLE_TRIES {
                         if self.read_growth().await {
                             self.is_due = false;
                             return;
                         }
-                        sleep(SETTLE_PAUSE).await;
+                        sleep(pause).await;
+                        pause = (pause * 2).min(LONGEST_PAUSE);
                     }
                 }
                 // The subscription has ended for good, with the connection.
