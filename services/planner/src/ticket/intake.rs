@@ -24,8 +24,9 @@ impl TicketSession<'_> {
         let triggers = match self.first_triggers.take() {
             Some(triggers) => triggers,
             None => {
+                // A trigger was announced nearly always.
                 let log = self.driver.queue.triggers();
-                let read = || log.read_each_after(&self.ticket, self.row.cursor);
+                let read = || log.read_expected_after(&self.ticket, self.row.cursor);
                 self.outlast("the ticket's triggers", read).await?
             }
         };
