@@ -225,14 +225,10 @@ impl ReportWorker {
         fence: ReporterFence,
         (cursor, revision): (&mut Cursor, &mut TableRevision),
     ) -> Result<(u64, bool), EffectError> {
+        let log = self.queue.reports();
+        // The token was woken for a report nearly always.
+        let mut reports = log.read_expected_after(ticket, cursor.sequence).await?;
         loop {
-            // A report that arrives during the work has no token, because ours is still outstanding. So
-            // the loop reads until nothing is left.
-            let reports = self
-                .queue
-                .reports()
-                .read_each_after(ticket, cursor.sequence)
-                .await?;
             if reports.is_empty() {
                 return Ok((cursor.sequence, is_poison(cursor)));
             }
@@ -272,6 +268,9 @@ impl ReportWorker {
             if !is_moved {
                 *revision = self.ledger.move_cursor(ticket, cursor, *revision).await?;
             }
+            // A report that arrives during the work has no token, because ours is still outstanding. So
+            // the loop reads until nothing is left.
+            reports = log.read_each_after(ticket, cursor.sequence).await?;
         }
     }
 
