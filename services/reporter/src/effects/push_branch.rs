@@ -1,6 +1,6 @@
 //! Inspects a change and pushes its branch.
 
-use std::pin::pin;
+use std::{path::Path, pin::pin, sync::Arc};
 
 use async_trait::async_trait;
 use domain::{
@@ -19,7 +19,7 @@ use crate::{
     policy,
     push_rules::PushRules,
     receipt::{PushedBranch, PushedDiff, PushedHead},
-    signing::SignedPush,
+    signing::{SignedPush, SigningWay},
 };
 
 // Signed commits in the record of a branch. A run makes far fewer.
@@ -148,13 +148,27 @@ async fn check_then_push(
             files: strayed,
         }));
     }
-    let diff = keep_diff(outside, push, rendered).await;
+    // Pages show the difference later, so the push does not wait for its storage.
+    let storing = keep_diff(outside, push, rendered);
+    let pushing = sign_then_push(outside, asked, push, (&mirror, targets.as_slice(), way));
+    let (diff, signed) = tokio::join!(Box::pin(storing), Box::pin(pushing));
+    finish_push(outside, push, signed?, diff).await
+}
+
+/// Signs the commits, records the push and moves the remote branch. `targets` are the branches whose commits are not
+/// ours.
+async fn sign_then_push(
+    outside: &OutboundClients,
+    asked: &EffectContext<'_>,
+    push: &Push,
+    (mirror, targets, way): (&Arc<Path>, &[&str], Result<SigningWay, EffectError>),
+) -> Result<SignedPush, EffectError> {
     let own = outside.own_branch(&asked.report.ticket, &push.repository, &push.branch);
     let known = own.await?.map(|(record, _)| record);
     let way = way?;
     let signing = outside
         .signer
-        .sign_push((&outside.github, &way), &mirror, push, &targets, known.as_ref());
+        .sign_push((&outside.github, &way), mirror, push, targets, known.as_ref());
     let signed = Box::pin(signing).await?;
     let recorded = record_push(outside, asked, push, &signed).await?;
     if let Err(trouble) = Box::pin(move_remote(outside, push, &signed)).await {
@@ -162,9 +176,7 @@ async fn check_then_push(
         let trouble = match (there, trouble) {
             // An earlier try whose response was lost may have arrived. Then the lease is stale, and the branch is as
             // wanted.
-            (Ok(Some(head)), _) if head == signed.head => {
-                return finish_push(outside, push, signed, diff).await;
-            }
+            (Ok(Some(head)), _) if head == signed.head => return Ok(signed),
             (there, EffectError::Refused(OutboundRefusal::BranchMoved { branch, .. })) => {
                 explain_stale_push(branch, push.expected.as_ref(), there)
             }
@@ -177,7 +189,7 @@ async fn check_then_push(
         return Err(trouble);
     }
     tracing::info!(repository = %push.repository, branch = %push.branch, head = %signed.head, "branch pushed");
-    finish_push(outside, push, signed, diff).await
+    Ok(signed)
 }
 
 /// Runs work at the same time as a check. The failure of the check precedes every result of the work, and ends the
