@@ -34,6 +34,7 @@ mod shallow;
 mod single_commit;
 mod step_fetch;
 mod transport;
+mod tree_difference;
 mod unusable;
 mod version;
 
@@ -67,5 +68,6 @@ pub use transport::{
     FetchedBranches, GitCredentials, GitTransport, REPORTED_COMMIT, RefusedBranch, WANTED_BRANCH,
     WANTED_COMMIT, find_conflicting_branch, run_blocking_task,
 };
+pub use tree_difference::{TreeDifference, list_tree_differences};
 pub use unusable::is_about_unusable_repository;
 pub use version::{OLDEST_GIT, UnusableGit, check_git_version};

@@ -7,7 +7,7 @@ use flate2::{Compression, write::ZlibEncoder};
 use git2::{ObjectType, Oid, PackBuilder, Repository, Revwalk, Tree};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
 
-use crate::Error;
+use crate::{Error, tree_difference::list_tree_differences};
 
 /// Size in bytes from which a file is large. Large files are packed without deltas.
 pub(crate) const LARGE_BYTES: usize = 2 * 1024 * 1024;
@@ -79,11 +79,11 @@ impl PackRange<'_> {
             }
             let commit = self.git.find_commit(commit?)?;
             let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
-            let diff = self
-                .git
-                .diff_tree_to_tree(before.as_ref(), Some(&commit.tree()?), None)?;
+            let before = before.map(|tree| tree.id());
+            let differences = list_tree_differences(self.git, before, Some(commit.tree_id()))?;
             let is_large = |id: Oid| odb.read_header(id).is_ok_and(|(size, _)| size > LARGE_BYTES);
-            if diff.deltas().any(|delta| is_large(delta.new_file().id())) {
+            let mut new = differences.iter().filter_map(|difference| difference.new);
+            if new.any(|(id, _)| is_large(id)) {
                 return Ok(true);
             }
         }
