@@ -167,7 +167,7 @@ impl Workspace {
             .objects
             .refuse_large_commit(&repository, &self.git.first_parents(), &commit)?;
         let before = parents.first().unwrap_or(&self.git.base);
-        let files = repository.unified_diff(before, &commit, 0)?.files_changed;
+        let files = repository.count_changed_files(before, &commit)?;
         self.move_branch(&repository, branch, &commit)?;
         Ok(Some((commit, files)))
     }
@@ -201,7 +201,7 @@ impl Workspace {
             .git
             .objects
             .pack(&repository, &self.git.first_parents(), &new)?;
-        let files_changed = repository.unified_diff(&self.git.base, &commit, 0)?.files_changed;
+        let files_changed = repository.count_changed_files(&self.git.base, &commit)?;
         let head = head.filter(|head| *head != self.git.base);
         Ok(SnapshotPack {
             branch,

@@ -108,26 +108,26 @@ impl ObjectStore {
         for id in walk {
             let commit = git.find_commit(id?)?;
             let before = commit.parent(0).and_then(|parent| parent.tree()).ok();
-            let diff = git.diff_tree_to_tree(before.as_ref(), Some(&commit.tree()?), None)?;
-            for delta in diff.deltas() {
-                let file = delta.new_file();
-                let bytes = loose_size(&self.folder, file.id());
-                if bytes == 0 || !seen.insert(file.id()) {
+            let before = before.map(|tree| tree.id());
+            let differences = git::list_tree_differences(git, before, Some(commit.tree_id()))?;
+            for git::TreeDifference { path, new, .. } in &differences {
+                let Some((id, _)) = *new else { continue };
+                let bytes = loose_size(&self.folder, id);
+                if bytes == 0 || !seen.insert(id) {
                     continue;
                 }
                 loose += bytes;
-                let path = file.path().unwrap_or(Path::new(""));
                 // A deleted file still belongs to an earlier commit, and the message must name that as the
                 // reason.
                 let is_there = last
                     .as_ref()
-                    .is_some_and(|tree| tree.get_path(path).is_ok_and(|entry| entry.id() == file.id()));
+                    .is_some_and(|tree| tree.get_path(path).is_ok_and(|entry| entry.id() == id));
                 let note = if is_there {
                     ""
                 } else {
                     ", which an earlier commit of the branch has"
                 };
-                largest.add(path, odb.read_header(file.id())?.0 as u64, note);
+                largest.add(path, odb.read_header(id)?.0 as u64, note);
             }
         }
         Ok((loose, largest))

@@ -10,7 +10,7 @@ use std::{
 
 use domain::CommitId;
 use git::BareRepository;
-use git2::{Delta, ObjectType, Oid, Tree};
+use git2::{ObjectType, Oid, Tree};
 
 use super::{
     WorkspaceError,
@@ -35,6 +35,8 @@ use crate::lfs_contents::LfsContents;
 pub(super) const MAX_BYPRODUCTS: usize = 1000;
 // More new files at once are compared faster by a whole scan.
 const MAX_NEW_NAMES: usize = 64;
+// Part of a tree entry's mode that distinguishes files, links and submodules.
+const FILE_TYPE: i32 = 0o170_000;
 
 /// Repository that is opened at its first use.
 pub(super) struct LazyRepository {
@@ -285,30 +287,18 @@ impl ScanBasis {
         head: &Tree<'_>,
         has: HasFile<'_>,
     ) -> Result<Option<Vec<PathBuf>>, WorkspaceError> {
-        let before = git.find_tree(self.head_tree)?;
-        let diff = git.diff_tree_to_tree(Some(&before), Some(head), None)?;
         let mut moved = Vec::new();
-        for delta in diff.deltas() {
-            let Some(path) = delta.new_file().path() else {
-                return Ok(None);
-            };
-            let is_plain = match delta.status() {
-                Delta::Modified => !has_rules(path),
-                Delta::Added => !has_rules(path) && self.own.add_source(path, has),
-                Delta::Unmodified
-                | Delta::Deleted
-                | Delta::Renamed
-                | Delta::Copied
-                | Delta::Ignored
-                | Delta::Untracked
-                | Delta::Typechange
-                | Delta::Unreadable
-                | Delta::Conflicted => false,
+        for difference in git::list_tree_differences(git, Some(self.head_tree), Some(head.id()))? {
+            let path = difference.path;
+            let is_plain = match (difference.old, difference.new) {
+                (Some((_, old)), Some((_, new))) => !has_rules(&path) && old & FILE_TYPE == new & FILE_TYPE,
+                (None, Some(_)) => !has_rules(&path) && self.own.add_source(&path, has),
+                (Some(_) | None, None) => false,
             };
             if !is_plain {
                 return Ok(None);
             }
-            moved.push(path.to_owned());
+            moved.push(path);
         }
         Ok(Some(moved))
     }
