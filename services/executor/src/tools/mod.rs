@@ -226,10 +226,12 @@ pub(crate) fn find_tool(name: &str) -> Result<&'static ExecutorTool, String> {
         .ok_or_else(|| format!("There is no tool {name:?}. The tools are: {}.", names()))
 }
 
-/// Returns true for a tool that changes only files which it notes as written.
+/// Returns true for a tool that changes only files which it notes as written. A commit changes none, and it has
+/// surveyed all of them itself.
 pub(crate) fn has_noted_writes(tool: &ExecutorTool) -> bool {
     [
         apply_patch::TOOL.name,
+        commit_changes::TOOL.name,
         edit_file::TOOL.name,
         write_file::TOOL.name,
     ]
@@ -361,7 +363,7 @@ fn encode_text(encoding: TextEncoding, text: &str) -> Result<Vec<u8>, String> {
 
 #[cfg(test)]
 pub(crate) mod tests {
-    use std::path::Path;
+    use std::{collections::BTreeSet, path::Path};
 
     use super::*;
     use crate::workspace::WorkspaceStart;
@@ -493,6 +495,14 @@ pub(crate) mod tests {
                 tool.name
             );
         }
+    }
+
+    #[test]
+    fn commit_needs_no_second_survey() {
+        let noting = ALL.iter().filter(|tool| has_noted_writes(tool));
+        let names: BTreeSet<&str> = noting.map(|tool| tool.name).collect();
+        let expected = ["apply_patch", "commit_changes", "edit_file", "write_file"];
+        assert_eq!(names, BTreeSet::from(expected));
     }
 
     #[test]

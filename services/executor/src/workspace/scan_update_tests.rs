@@ -217,6 +217,19 @@ fn commit_needs_no_whole_scan() {
 }
 
 #[test]
+fn scan_after_commit_examines_committed_files() {
+    let world = ScannedWorld::new(true);
+    world.write("shop/cart.py", "total = 0\n");
+    world.commit(1);
+    let committed = world.with_input(|input| input.head_tree().unwrap().id());
+    world.write("README.md", "changed by another process\n");
+    assert_eq!(world.scan(ScanScope::Written).0, committed);
+    let (tree, _) = world.scan(ScanScope::Worktree);
+    assert_ne!(tree, committed);
+    assert_eq!(tree, world.scan_afresh().0);
+}
+
+#[test]
 fn changes_of_rules_need_whole_scan() {
     for path in [
         ".gitignore",
