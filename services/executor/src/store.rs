@@ -6,7 +6,10 @@ use std::{
     sync::Arc,
 };
 
+use domain::cause::format_error_chain;
 use git::{DiskFloor, FetchSettings, LfsStore};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
 
 use crate::{
     mirror::MirrorStore,
@@ -72,8 +75,25 @@ impl DiskStore {
         }
     }
 
+    /// Prepares a checkout for the next run in the background. It begins when the token is cancelled, because it would
+    /// slow down the opening of the present run.
+    pub(crate) fn prepare_after(
+        self: &Arc<Self>,
+        opened: CancellationToken,
+        next: WorkspaceStart,
+    ) -> JoinHandle<()> {
+        let store = Arc::clone(self);
+        tokio::spawn(async move {
+            opened.cancelled().await;
+            let prepared = tokio::task::spawn_blocking(move || store.make_ready(next));
+            if let Err(error) = prepared.await {
+                tracing::error!(error = %format_error_chain(&error), "no checkout could be made ready");
+            }
+        })
+    }
+
     /// Enforces all limits, and prepares a checkout for the next run of this kind if there is room. Blocks.
-    pub(crate) fn make_ready(&self, next: WorkspaceStart) {
+    fn make_ready(&self, next: WorkspaceStart) {
         self.setups.tidy();
         self.make_room();
         if self.has_room() {
@@ -83,5 +103,43 @@ impl DiskStore {
 
     fn has_room(&self) -> bool {
         self.floor.has_room(&self.folder)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn checkout_waits_for_end_of_opening() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let mirror = git::BareRepository::init_bare(&folder.path().join("mirror")).unwrap();
+        let base = {
+            let git = mirror.objects();
+            let mut tree = git.treebuilder(None).unwrap();
+            tree.insert("a", git.blob(b"a").unwrap(), 0o100_644).unwrap();
+            let tree = git.find_tree(tree.write().unwrap()).unwrap();
+            let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+            let id = git.commit(None, &who, &who, "x", &tree, &[]).unwrap();
+            git::convert_commit_id(id).unwrap()
+        };
+        let limits = DiskStoreLimits {
+            checkouts: 1,
+            setup_bytes: 0,
+            lfs_bytes: 0,
+            floor: DiskFloor(0),
+        };
+        let store = DiskStore::new(folder.path(), limits, false, FetchSettings::default());
+        let (store, opened) = (Arc::new(store), CancellationToken::new());
+        let start = WorkspaceStart::sample(folder.path(), base);
+        let mut preparing = store.prepare_after(opened.clone(), start.clone());
+        // The paused clock moves only when no task runs, a blocking one included.
+        let early = tokio::time::timeout(Duration::from_secs(60), &mut preparing).await;
+        assert!(early.is_err() && store.pool.take(&start).is_none());
+        opened.cancel();
+        preparing.await.unwrap();
+        assert!(store.pool.take(&start).is_some());
     }
 }

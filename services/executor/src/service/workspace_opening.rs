@@ -9,6 +9,7 @@ use proto::executor::{
     open_workspace_request::Part,
 };
 use secrecy::SecretString;
+use tokio_util::sync::CancellationToken;
 use tonic::{Status, Streaming};
 
 use super::{
@@ -125,9 +126,14 @@ pub(crate) async fn open_workspace(
         Workspace::create(&folder, start, ready)
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
-    let store = Arc::clone(&registry.store);
-    // In the background, because this run does not need it.
-    drop(tokio::task::spawn_blocking(move || store.make_ready(next)));
+    // Also after a failure, because the planner repeats the call.
+    let opened = CancellationToken::new();
+    let _at_end = opened.clone().drop_guard();
+    if !spec.setup.is_empty() || !spec.programs.is_empty() {
+        // Setup takes minutes, in which another run may begin.
+        opened.cancel();
+    }
+    drop(registry.store.prepare_after(opened, next));
     let base_origin = describe_base(registry, &workspace, &spec.setup, &spec.programs);
     let preparation = SetupPlan {
         commands: spec.setup,
