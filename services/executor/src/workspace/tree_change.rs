@@ -6,7 +6,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use git2::{Delta, DiffDelta, DiffOptions, ObjectType, Oid, Tree};
+use git::TreeDifference;
+use git2::{ObjectType, Oid, Tree};
 
 use super::{
     Workspace, WorkspaceError,
@@ -69,49 +70,42 @@ impl<'a> TreeChange<'a> {
         is_to_go: &dyn Fn(&Path) -> bool,
     ) -> Result<Vec<String>, WorkspaceError> {
         let root = self.disk.root();
-        let (now, wanted) = (self.git.find_tree(now)?, self.git.find_tree(wanted)?);
-        let mut options = DiffOptions::new();
-        options.include_typechange(true);
-        let diff = self
-            .git
-            .diff_tree_to_tree(Some(&now), Some(&wanted), Some(&mut options))?;
-        let is_wanted = |delta: &DiffDelta<'_>| {
-            delta.status() != Delta::Deleted || delta.old_file().path().is_some_and(is_to_go)
+        let is_wanted = |difference: &TreeDifference| {
+            has_plain_names(&difference.path) && (difference.new.is_some() || is_to_go(&difference.path))
         };
-        let deltas: Vec<DiffDelta<'_>> = diff.deltas().filter(is_plain).filter(is_wanted).collect();
+        let mut differences = git::list_tree_differences(self.git, Some(now), Some(wanted))?;
+        differences.retain(is_wanted);
         // Deletions precede writes, because a folder may be at the path of a new file.
-        for delta in deltas.iter().filter(|delta| delta.status() != Delta::Added) {
-            if let Some(path) = delta.old_file().path() {
-                self.take_away(path)?;
-                cache.forget(path);
-            }
+        for TreeDifference { path, .. } in differences.iter().filter(|difference| difference.old.is_some()) {
+            self.take_away(path)?;
+            cache.forget(path);
         }
-        let kept = || deltas.iter().filter(|delta| delta.status() != Delta::Deleted);
-        let paths = kept().filter_map(|delta| delta.new_file().path());
+        let (now, wanted) = (self.git.find_tree(now)?, self.git.find_tree(wanted)?);
+        let kept = || {
+            let entries = differences.iter();
+            entries.filter_map(|TreeDifference { path, new, .. }| Some((path.as_path(), (*new)?)))
+        };
+        let paths = kept().map(|(path, _)| path);
         let mut attributes = CheckoutAttributes::of_paths(self.git, &wanted, paths, self.lfs);
-        for delta in kept() {
-            let file = delta.new_file();
-            let path = file.path().unwrap_or(Path::new(""));
-            let mode = i32::try_from(u32::from(file.mode())).unwrap_or(0o100_644);
+        for (path, (id, mode)) in kept() {
             if mode == SUBMODULE {
                 root.make_folder(path)?;
                 continue;
             }
             self.clear_place(path)?;
             self.scanner.note_written(path);
-            self.write_file(path, (file.id(), mode), &mut attributes, cache)?;
+            self.write_file(path, (id, mode), &mut attributes, cache)?;
         }
-        if deltas
+        if differences
             .iter()
-            .filter_map(path_of)
-            .any(|path| path.ends_with(ATTRIBUTES))
+            .any(|difference| difference.path.ends_with(ATTRIBUTES))
         {
-            let written: BTreeSet<&Path> = kept().filter_map(path_of).collect();
+            let written: BTreeSet<&Path> = kept().map(|(path, _)| path).collect();
             self.convert_other_files([&now, &wanted], &written, cache)?;
         }
-        Ok(deltas
+        Ok(differences
             .iter()
-            .filter_map(|delta| Some(path_of(delta)?.display().to_string()))
+            .map(|difference| difference.path.display().to_string())
             .collect())
     }
 
@@ -188,14 +182,6 @@ fn is_in_the_way(tree: &Tree<'_>, path: &Path) -> bool {
         tree.get_path(place)
             .is_ok_and(|entry| place == path || entry.kind() != Some(ObjectType::Tree))
     })
-}
-
-fn path_of<'a>(delta: &DiffDelta<'a>) -> Option<&'a Path> {
-    delta.new_file().path().or_else(|| delta.old_file().path())
-}
-
-fn is_plain(delta: &DiffDelta<'_>) -> bool {
-    path_of(delta).is_some_and(has_plain_names)
 }
 
 fn has_plain_names(path: &Path) -> bool {
