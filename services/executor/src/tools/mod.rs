@@ -7,6 +7,7 @@ mod create_branch;
 mod diff;
 mod edit_file;
 mod edit_size;
+mod file_search;
 mod find_code;
 mod folder_guide;
 mod globs;

@@ -2,31 +2,23 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{File, FileType},
-    io,
+    fs::FileType,
     path::{Path, PathBuf},
 };
 
-use domain::cause::format_error_chain;
-use grep_matcher::{LineTerminator, Matcher};
 use grep_regex::{RegexMatcher, RegexMatcherBuilder};
-use grep_searcher::{
-    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
-};
 use retrieval::{AttributeRules, find_foreign_part};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, globs::GlobPatterns, parse_input};
+use super::{
+    ExecutorTool, FileToolReply, ToolAction, ToolContext,
+    file_search::{FileMatches, FileSearch, MAX_IN_FILE, SearchTask, ShownAmount, ShownLine, StepMatches},
+    globs::GlobPatterns,
+    parse_input,
+};
 
-/// Limits of matching lines: in total, and in one file.
-const MAX_FOUND: usize = 300;
-const MAX_IN_FILE: usize = 100;
-/// Limit of a shown line in characters; the part around the match is shown.
-const MAX_LINE: usize = 300;
-/// Limit of all shown lines, in bytes.
-const MAX_SHOWN: usize = 40 * 1024;
 const MAX_CONTEXT: i64 = 10;
 /// Limit of files that are named because the search in them failed.
 const MAX_FAILED: usize = 10;
@@ -34,8 +26,6 @@ const MAX_FAILED: usize = 10;
 const MAX_NAMED: usize = 5;
 /// Limit of the `.gitattributes` of the root, in bytes.
 const MAX_ATTRIBUTES: u64 = 64 * 1024;
-// Limit in bytes for the memory of the search. A file with a longer line is not searched to its end.
-const MAX_LONGEST: usize = 16 * 1024 * 1024;
 
 pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "search_content",
@@ -71,8 +61,7 @@ struct SearchScope {
 #[derive(Default)]
 struct SearchMatches {
     lines: Vec<String>,
-    bytes: usize,
-    matches: usize,
+    amount: ShownAmount,
     searched: usize,
     failed: Vec<String>,
     is_truncated: bool,
@@ -83,8 +72,47 @@ struct SearchMatches {
 }
 
 impl SearchMatches {
-    fn is_full(&self) -> bool {
-        self.matches >= MAX_FOUND || self.bytes >= MAX_SHOWN
+    /// Adds results in the order of the files. When a limit is reached, returns the number of vendored and generated
+    /// files up to the last file.
+    fn add_steps(&mut self, steps: Vec<StepMatches>) -> Option<usize> {
+        for step in steps {
+            self.searched += step.searched;
+            for file in step.files {
+                let foreign = file.foreign;
+                self.add_file(file);
+                if self.amount.is_full() {
+                    return Some(foreign);
+                }
+            }
+        }
+        None
+    }
+
+    /// Adds the lines of the next file, up to a limit.
+    fn add_file(&mut self, file: FileMatches) {
+        let mut in_file = 0;
+        for line in file.lines {
+            self.amount.add_line(&line);
+            match line {
+                ShownLine::Break => self.lines.push("--".to_owned()),
+                ShownLine::Context(text) => self.lines.push(text),
+                ShownLine::Match(text) => {
+                    self.lines.push(text);
+                    in_file += 1;
+                    if in_file == MAX_IN_FILE {
+                        let path = file.path.display();
+                        let note = format!("[more matches in {path} left out; give it as path]");
+                        self.lines.push(note);
+                    }
+                    if self.amount.is_full() {
+                        return;
+                    }
+                }
+            }
+        }
+        if file.has_failed {
+            self.failed.push(file.path.display().to_string());
+        }
     }
 }
 
@@ -117,10 +145,10 @@ fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply,
     if found.searched == 0 {
         return Ok(nothing_searched(&input).into());
     }
-    if found.matches == 0 && note.is_empty() {
+    if found.amount.matches == 0 && note.is_empty() {
         (found, note) = search_other_readings(call, &scope, pattern).unwrap_or((found, note));
     }
-    if found.matches == 0 {
+    if found.amount.matches == 0 {
         found.lines.push(format!(
             "No line of {} files matches {pattern:?}.",
             found.searched
@@ -233,58 +261,66 @@ fn search_other_readings(
     readings.into_iter().find_map(|(regex, how)| {
         let found = search_files(call, scope, &regex);
         let note = format!("[{pattern:?} matches no line as a regular expression; found {how}:]\n");
-        (found.matches > 0).then_some((found, note))
+        (found.amount.matches > 0).then_some((found, note))
     })
 }
 
 fn search_files(call: &ToolContext, scope: &SearchScope, regex: &RegexMatcher) -> SearchMatches {
-    let mut searcher = SearcherBuilder::new()
-        // A NUL byte marks a binary file.
-        .binary_detection(BinaryDetection::quit(0))
-        .line_terminator(LineTerminator::crlf())
-        .line_number(true)
-        .heap_limit(Some(MAX_LONGEST))
-        .before_context(scope.context)
-        .after_context(scope.context)
-        .build();
-    let (root, mut found) = (call.workspace.root(), SearchMatches::default());
-    let mut search = |path: &Path, found: &mut SearchMatches| {
-        // A process may have deleted the file since the listing.
-        let Ok(file) = root.open_file(path) else { return };
-        found.searched += 1;
-        if let Err(error) = search_one_file(&mut searcher, regex, path, &file, found) {
-            tracing::debug!(error = %format_error_chain(&error), "a file could not be searched");
-            found.failed.push(path.display().to_string());
-        }
-    };
+    let mut found = SearchMatches::default();
     let foreign_files = ForeignFiles::new(call, scope);
     // Vendored and generated files come last, so that they do not fill the limits before the repository's own files.
     let mut later = Vec::new();
-    for path in call.workspace.disk.paths(FileType::is_file) {
+    let listed = call
+        .workspace
+        .disk
+        .paths(FileType::is_file)
+        .take_while(|_| !call.cancel.is_cancelled());
+    let own = listed.filter_map(|path| {
         let is_wanted = scope.globs.as_ref().is_none_or(|globs| globs.is_match(&path));
         if !is_wanted || !path.starts_with(&scope.folder) {
-            continue;
+            return None;
         }
         if foreign_files.contains(&path) {
             later.push(path);
-        } else {
-            search(&path, &mut found);
+            return None;
         }
-        found.is_truncated = found.is_full() || call.cancel.is_cancelled();
-        if found.is_truncated {
-            found.unreached = later;
-            return found;
-        }
+        Some(SearchTask {
+            path,
+            foreign: later.len(),
+        })
+    });
+    let limit = found.add_steps(search_tasks(call, scope, regex, own));
+    found.is_truncated = limit.is_some() || call.cancel.is_cancelled();
+    if found.is_truncated {
+        // Other threads list files beyond the last one whose matches are shown.
+        later.truncate(limit.unwrap_or(later.len()));
+        found.unreached = later;
+        return found;
     }
     found.has_own_files = true;
-    let mut later = later.into_iter();
-    while !found.is_truncated {
-        let Some(path) = later.next() else { break };
-        search(&path, &mut found);
-        found.is_truncated = found.is_full() || call.cancel.is_cancelled();
-    }
-    found.unreached = later.collect();
+    let foreign = later.iter().enumerate().map(|(number, path)| SearchTask {
+        path: path.clone(),
+        foreign: number + 1,
+    });
+    let limit = found.add_steps(search_tasks(call, scope, regex, foreign));
+    found.is_truncated = limit.is_some() || call.cancel.is_cancelled();
+    found.unreached = later.split_off(limit.unwrap_or(later.len()));
     found
+}
+
+fn search_tasks(
+    call: &ToolContext,
+    scope: &SearchScope,
+    regex: &RegexMatcher,
+    tasks: impl Iterator<Item = SearchTask> + Send,
+) -> Vec<StepMatches> {
+    let search = FileSearch {
+        root: call.workspace.root(),
+        regex,
+        context: scope.context,
+        cancel: &call.cancel,
+    };
+    search.run(tasks)
 }
 
 /// Distinction of vendored and generated files from the repository's own ones.
@@ -322,96 +358,6 @@ impl<'a> ForeignFiles<'a> {
         path.to_str()
             .is_some_and(|path| find_foreign_part(path).is_some() || self.attributes.skip(path).is_some())
     }
-}
-
-fn search_one_file(
-    searcher: &mut Searcher,
-    regex: &RegexMatcher,
-    path: &Path,
-    file: &File,
-    found: &mut SearchMatches,
-) -> io::Result<()> {
-    let sink = LineCollector {
-        regex,
-        path,
-        found,
-        in_file: 0,
-    };
-    searcher.search_file(regex, file, sink)
-}
-
-/// Collects the matching lines of one file.
-struct LineCollector<'a> {
-    regex: &'a RegexMatcher,
-    path: &'a Path,
-    found: &'a mut SearchMatches,
-    in_file: usize,
-}
-
-impl LineCollector<'_> {
-    fn push(&mut self, number: Option<u64>, mark: char, text: &str) {
-        let line = format!(
-            "{}{mark}{}{mark} {text}",
-            self.path.display(),
-            number.unwrap_or(0)
-        );
-        self.found.bytes += line.len() + 1;
-        self.found.lines.push(line);
-    }
-}
-
-impl Sink for LineCollector<'_> {
-    type Error = io::Error;
-
-    fn matched(&mut self, _: &Searcher, line: &SinkMatch<'_>) -> io::Result<bool> {
-        let (bytes, number) = (line.bytes(), line.line_number());
-        let at = self.regex.find(bytes).ok().flatten().map_or(0, |at| at.start());
-        self.push(number, ':', &excerpt_line(bytes, at));
-        self.in_file += 1;
-        self.found.matches += 1;
-        if self.in_file == MAX_IN_FILE {
-            let note = format!(
-                "[more matches in {} left out; give it as path]",
-                self.path.display()
-            );
-            self.found.lines.push(note);
-        }
-        let goes_on = self.in_file < MAX_IN_FILE && self.found.matches < MAX_FOUND;
-        Ok(goes_on && self.found.bytes < MAX_SHOWN)
-    }
-
-    fn context(&mut self, _: &Searcher, line: &SinkContext<'_>) -> io::Result<bool> {
-        if *line.kind() != SinkContextKind::Other {
-            self.push(line.line_number(), '-', &excerpt_line(line.bytes(), 0));
-        }
-        Ok(true)
-    }
-
-    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
-        self.found.lines.push("--".to_owned());
-        Ok(true)
-    }
-}
-
-/// Returns a line, or the part of a long line around the match.
-fn excerpt_line(line: &[u8], at: usize) -> String {
-    let text = String::from_utf8_lossy(line);
-    let text = text.trim_end();
-    if text.chars().count() <= MAX_LINE {
-        return text.to_owned();
-    }
-    let before = String::from_utf8_lossy(&line[..at]).chars().count();
-    let start = before.saturating_sub(MAX_LINE / 3);
-    let part: String = text.chars().skip(start).take(MAX_LINE).collect();
-    let (front, back) = (
-        if start > 0 { "[…] " } else { "" },
-        if start + MAX_LINE < text.chars().count() {
-            " […]"
-        } else {
-            ""
-        },
-    );
-    format!("{front}{part}{back}")
 }
 
 #[cfg(test)]
@@ -536,6 +482,34 @@ mod tests {
                  these names as path]"
             ),
             "{text}"
+        );
+    }
+
+    #[test]
+    fn matches_of_many_files_keep_order() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        // The search in the first file takes longer than that in all others.
+        let long = [&b"text\n".repeat(1 << 20)[..], b"needle\n"].concat();
+        root.write("0/first".as_ref(), &long).unwrap();
+        write_needles(&world, "many", &[1; 400]);
+        let mut names: Vec<String> = (0..400).map(|number| format!("many/{number}.js")).collect();
+        names.sort();
+        // The second one follows the last match that is shown.
+        for name in [&names[5], &names[310]] {
+            let generated = name.replace(".js", ".min.js");
+            root.write(generated.as_ref(), b"needle\n").unwrap();
+        }
+        let text = call_search_content(&world, &json!({ "pattern": "needle" }));
+        let mut expected = vec![format!("0/first:{}: needle", (1 << 20) + 1)];
+        expected.extend(names.iter().map(|name| format!("{name}:1: needle")));
+        let shown: Vec<&str> = text.lines().take(300).collect();
+        assert_eq!(shown, expected[..300]);
+        let notes: Vec<&str> = text.lines().skip(300).collect();
+        assert_eq!(notes.len(), 2, "{notes:?}");
+        assert!(
+            notes[1].starts_with("[not searched: at least 1 vendored or generated files (many/102.min.js);"),
+            "{notes:?}"
         );
     }
 
