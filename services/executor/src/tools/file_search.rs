@@ -1,8 +1,7 @@
 //! Search in many files by several threads, with results in the order of the files.
 
 use std::{
-    fs::File,
-    io,
+    io::{self, BufReader, Read},
     iter::Fuse,
     path::{Path, PathBuf},
     thread,
@@ -228,7 +227,7 @@ impl FileSearch<'_> {
             }
             // A process may have deleted the file since the listing.
             if let Ok(file) = self.root.open_file(&task.path) {
-                let (found, amount) = search_one_file(searcher, regex, task, &file);
+                let (found, amount) = search_one_file(searcher, regex, task, file);
                 step.add_file(found, amount);
             }
         }
@@ -240,7 +239,7 @@ fn search_one_file(
     searcher: &mut Searcher,
     regex: &RegexMatcher,
     task: SearchTask,
-    file: &File,
+    file: impl Read,
 ) -> (FileMatches, ShownAmount) {
     let mut found = FileMatches {
         path: task.path,
@@ -255,7 +254,9 @@ fn search_one_file(
         lines: &mut found.lines,
         amount: &mut amount,
     };
-    if let Err(error) = searcher.search_file(regex, file, sink) {
+    // The searcher reads the first three bytes alone, to recognize an encoding.
+    let buffered = BufReader::new(file);
+    if let Err(error) = searcher.search_reader(regex, buffered, sink) {
         tracing::debug!(error = %format_error_chain(&error), "a file could not be searched");
         found.has_failed = true;
     }
@@ -335,6 +336,8 @@ fn excerpt_line(line: &[u8], at: usize) -> String {
 mod tests {
     use std::{cell::Cell, iter};
 
+    use grep_regex::RegexMatcherBuilder;
+
     use super::*;
 
     fn build_task(number: usize) -> SearchTask {
@@ -385,5 +388,39 @@ mod tests {
             }
             assert_eq!(taken, steps, "{files}");
         }
+    }
+
+    /// Text whose reads are counted.
+    struct CountedReads<'a> {
+        text: &'a [u8],
+        reads: &'a Cell<usize>,
+    }
+
+    impl Read for CountedReads<'_> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            self.reads.set(self.reads.get() + 1);
+            self.text.read(buffer)
+        }
+    }
+
+    #[test]
+    fn small_file_takes_two_reads() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let search = FileSearch {
+            root: &WorkspaceRoot::open(folder.path()).unwrap(),
+            regex: &RegexMatcherBuilder::new().crlf(true).build("needle").unwrap(),
+            context: 0,
+            cancel: &CancellationToken::new(),
+        };
+        let reads = Cell::new(0);
+        let file = CountedReads {
+            text: &b"text\nneedle\n".repeat(50),
+            reads: &reads,
+        };
+        let (found, amount) =
+            search_one_file(&mut search.build_searcher(), search.regex, build_task(0), file);
+        assert_eq!((found.lines.len(), amount.matches), (50, 50));
+        // The content, and its end.
+        assert_eq!(reads.get(), 2);
     }
 }
