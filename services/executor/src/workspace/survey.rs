@@ -6,6 +6,7 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicUsize, Ordering},
     thread,
 };
 
@@ -24,9 +25,11 @@ use crate::sandbox::{ConfinedDir, stat_in, stat_of};
 const RULES: &str = ".gitignore";
 /// Name of a repository inside of a worktree.
 const REPOSITORY: &str = ".git";
-// Limits of a parallel survey: threads, and the fewest folders for which another thread is worth its start.
+// Limits of a parallel survey: threads, the fewest folders for which another thread is worth its start, and the folders
+// that a thread takes at a time.
 const MAX_THREADS: usize = 4;
-const MIN_PART: usize = 100;
+const MIN_PARALLEL: usize = 100;
+const STEP_FOLDERS: usize = 16;
 
 /// State of a folder at the last scan.
 #[derive(Debug, PartialEq, Eq)]
@@ -158,25 +161,32 @@ impl FolderRecords {
     /// Compares all folders and the files of the last scan with the disk.
     pub(super) fn survey(&self, top: &ConfinedDir, cache: &StatCache) -> io::Result<WorktreeChanges> {
         let records: Vec<(&PathBuf, &FolderRecord)> = self.0.iter().collect();
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        let part = records.len().div_ceil(threads.min(MAX_THREADS)).max(MIN_PART);
-        if records.len() <= part {
+        if records.len() <= MIN_PARALLEL {
             return survey_folders(top, &records, cache);
         }
-        let parts = thread::scope(|scope| {
-            let parts: Vec<_> = records
-                .chunks(part)
-                .map(|records| scope.spawn(move || survey_folders(top, records, cache)))
+        let steps: Vec<&[(&PathBuf, &FolderRecord)]> = records.chunks(STEP_FOLDERS).collect();
+        // Each thread takes the next step when it is ready: folders differ in size, and commands of other workspaces
+        // may delay one thread.
+        let next = AtomicUsize::new(0);
+        let survey_steps = || -> io::Result<WorktreeChanges> {
+            let mut changes = WorktreeChanges::default();
+            while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
+                changes.merge(survey_folders(top, step, cache)?);
+            }
+            Ok(changes)
+        };
+        let threads = thread::available_parallelism().map_or(1, usize::from);
+        thread::scope(|scope| {
+            let others: Vec<_> = (1..threads.min(MAX_THREADS))
+                .map(|_| scope.spawn(survey_steps))
                 .collect();
-            let panicked = |_| io::Error::other("a survey panicked");
-            parts
-                .into_iter()
-                .map(|part| part.join().map_err(panicked)?)
-                .collect::<io::Result<Vec<_>>>()
-        });
-        let mut changes = WorktreeChanges::default();
-        parts?.into_iter().for_each(|part| changes.merge(part));
-        Ok(changes)
+            let mut changes = survey_steps()?;
+            for other in others {
+                let found = other.join().map_err(|_| io::Error::other("a survey panicked"))?;
+                changes.merge(found?);
+            }
+            Ok(changes)
+        })
     }
 }
 
@@ -336,6 +346,34 @@ mod tests {
         assert_eq!(join_names(&changes.files), "a/b/c a/d e");
         assert_eq!(changes.folders.len(), 3);
         assert!(changes.has_new_rules);
+    }
+
+    #[test]
+    fn every_step_reports_its_changes() {
+        let tree = tempfile::TempDir::new().unwrap();
+        let top = ConfinedDir::open(tree.path()).unwrap();
+        let mut cache = StatCache::default();
+        let folders: Vec<PathBuf> = (0..2 * MIN_PARALLEL + 1)
+            .map(|number| PathBuf::from(format!("{number:03}")))
+            .collect();
+        for folder in &folders {
+            fs::create_dir(tree.path().join(folder)).unwrap();
+            for name in ["changed", "same"].map(|name| folder.join(name)) {
+                fs::write(tree.path().join(&name), "text").unwrap();
+                let stat = top.stat(&name).unwrap().unwrap();
+                cache.put(&name, stat, Oid::from_bytes(&[1; 20]).unwrap());
+            }
+        }
+        let records = FolderRecords::read(&top, folders.iter()).unwrap().unwrap();
+        cache.seal_at(read_clock_ns() + 10_000_000_000);
+        assert!(records.survey(&top, &cache).unwrap().is_empty());
+        let changed: BTreeSet<PathBuf> = folders.iter().map(|folder| folder.join("changed")).collect();
+        for path in &changed {
+            fs::write(tree.path().join(path), "other text").unwrap();
+        }
+        let changes = records.survey(&top, &cache).unwrap();
+        assert_eq!(changes.files, changed);
+        assert!(changes.folders.is_empty() && changes.missing.is_empty());
     }
 
     #[test]
