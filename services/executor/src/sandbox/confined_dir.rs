@@ -2,7 +2,7 @@
 //! outside.
 
 use std::{
-    ffi::OsString,
+    ffi::{OsStr, OsString},
     fs::File,
     io,
     os::{fd::OwnedFd, unix::fs::PermissionsExt},
@@ -267,8 +267,12 @@ fn path_or_dot(path: &Path) -> &Path {
 /// Returns the type and values of the last part of a path, in the opened folder that contains it; `None` when it
 /// does not exist.
 pub(crate) fn stat_in(folder: &OwnedFd, path: &Path) -> io::Result<Option<FileStat>> {
+    stat_entry(folder, path.file_name().unwrap_or(".".as_ref()))
+}
+
+/// Returns the type and values of a name in an opened folder; `None` when it does not exist.
+pub(crate) fn stat_entry(folder: &OwnedFd, name: &OsStr) -> io::Result<Option<FileStat>> {
     // One name that is not followed cannot lead out of the folder.
-    let name = path.file_name().unwrap_or(".".as_ref());
     match statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat_of(&stat))),
         Err(Errno::NOENT) => Ok(None),

@@ -33,7 +33,9 @@ pub(crate) use command::{
     CommandContext, CommandEnd, CommandEnding, CommandSpec, IdleLauncher, shell_command,
 };
 pub(crate) use command_room::{CommandRoom, RoomPermit};
-pub(crate) use confined_dir::{ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_in, stat_of};
+pub(crate) use confined_dir::{
+    ConfinedDir, FileKind, FileStat, FolderEntry, PLAIN, stat_entry, stat_in, stat_of,
+};
 pub(crate) use dialog::{DialogEnd, DialogOutcome, DialogSpec};
 pub use policy::CommandLimits;
 #[cfg(test)]

@@ -19,7 +19,7 @@ use super::{
     stat_cache::StatCache,
     tracked_files::os_name,
 };
-use crate::sandbox::{ConfinedDir, stat_in, stat_of};
+use crate::sandbox::{ConfinedDir, stat_entry, stat_of};
 
 /// Name of a file with ignore rules.
 const RULES: &str = ".gitignore";
@@ -93,7 +93,7 @@ impl FolderRecord {
         special.sort_by(|one, other| one.0.cmp(&other.0));
         let has_rules = special.iter().any(|(name, _)| name == RULES);
         let rules = if has_rules {
-            stat_in(&folder, Path::new(RULES))?
+            stat_entry(&folder, OsStr::new(RULES))?
         } else {
             None
         };
@@ -208,11 +208,11 @@ fn survey_folders(
             changes.folders.insert((*path).clone());
         }
         if let Some(known) = &record.rules {
-            let found = stat_in(&folder, Path::new(RULES))?;
+            let found = stat_entry(&folder, OsStr::new(RULES))?;
             changes.has_new_rules |= !found.is_some_and(|found| is_same(&found, known));
         }
         for (name, (known, _)) in files {
-            let found = stat_in(&folder, Path::new(name))?;
+            let found = stat_entry(&folder, name)?;
             if !found.is_some_and(|found| is_same(&found, known)) {
                 changes.files.insert(path.join(name));
             }
