@@ -42,6 +42,14 @@ pub(crate) fn resolve_model_path(tree: &Path, text: &str) -> Result<PathBuf, Str
 /// Returns true for `.git` in every spelling that some file system treats as equal: other case, the DOS short
 /// name, trailing dots or spaces, and ignorable characters.
 pub(crate) fn is_git_folder(name: &[u8]) -> bool {
+    // A walk asks for every file of a worktree, and most names differ in their first byte. An ignorable character
+    // is not ASCII.
+    if name
+        .first()
+        .is_none_or(|first| first.is_ascii() && !matches!(first, b'.' | b'g' | b'G'))
+    {
+        return false;
+    }
     let name = String::from_utf8_lossy(name).to_ascii_lowercase();
     let plain: String = name
         .chars()
@@ -100,6 +108,37 @@ mod tests {
         ] {
             assert_eq!(resolve_inside_path(text), None, "{text}");
         }
+    }
+
+    #[test]
+    fn git_folder_is_known_in_every_spelling() {
+        for name in [
+            ".git",
+            ".GIT",
+            ".git. .",
+            "git~1",
+            "GIT~1",
+            "\u{200b}.git",
+            "\u{feff}\u{200d}Git~1",
+            ".g\u{200c}it ",
+        ] {
+            assert!(is_git_folder(name.as_bytes()), "{name:?}");
+        }
+        for name in [
+            "",
+            ".",
+            "git",
+            ".github",
+            "a.git",
+            "~.git",
+            " .git",
+            "\u{e9}.git",
+            "git~2",
+            "src",
+        ] {
+            assert!(!is_git_folder(name.as_bytes()), "{name:?}");
+        }
+        assert!(!is_git_folder(b"\xff.git"));
     }
 
     proptest::proptest! {
