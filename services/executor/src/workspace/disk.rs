@@ -397,8 +397,9 @@ impl WorkspaceDisk {
             .require_git(false);
         walk.follow_links(false)
             .max_depth(Some(MAX_DEPTH))
-            // The entries of one folder differ in their names only.
-            .sort_by_file_name(OsStr::cmp);
+            // The order of names: paths of one folder differ in nothing else, and a name would be parsed out of its path
+            // for each comparison.
+            .sort_by_file_path(|one, other| one.as_os_str().cmp(other.as_os_str()));
         walk.git_ignore(has_safe_rules(self.tree.path()));
         let (skipped, root) = (Arc::clone(skipped), self.tree.path().to_owned());
         walk.filter_entry(move |entry| {
@@ -503,6 +504,20 @@ mod tests {
                 "{folder} {path}"
             );
         }
+    }
+
+    #[test]
+    fn walk_lists_folders_at_their_names() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let place = ScopedFolder(folder.path().join("place"));
+        let disk = WorkspaceDisk::open(place, None, None).unwrap();
+        for path in ["b", "aa", "a.b", "a/y", "a/x/z", "a-b"] {
+            disk.root().write(Path::new(path), b"").unwrap();
+        }
+        let listed: Vec<PathBuf> = disk.paths(FileType::is_file).collect();
+        // As whole paths, `a-b` and `a.b` would come before `a/y`.
+        let expected = ["a/x/z", "a/y", "a-b", "a.b", "aa", "b"].map(PathBuf::from);
+        assert_eq!(listed, expected);
     }
 
     #[test]
