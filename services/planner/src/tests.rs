@@ -445,6 +445,27 @@ async fn reply_during_nats_outage_is_kept() {
     world.stop(planner).await;
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn model_is_asked_before_request_is_stored() {
+    let mut world = World::start(build_fix_script()).await;
+    world.executor.hold_tools(true);
+    let planner = world.planner().await;
+    world.ask().await;
+    let called = async || (world.executor.ran() == ["read_file"]).then_some(());
+    world.until("the call of the tool", called).await;
+    // The result and the next request cannot be stored before the restart.
+    world.nats.kill();
+    world.executor.hold_tools(false);
+    let asked = async || (world.model.calls().len() == 2).then_some(());
+    world.until("the second model call", asked).await;
+    world.nats.restart().await.unwrap();
+    let row = world.finished(1).await;
+    assert_eq!(row.runs[0].status, COMPLETED);
+    assert_eq!(world.model.calls().len(), 3, "no call was repeated");
+    assert_eq!(world.model.violations(), Vec::<String>::new());
+    world.stop(planner).await;
+}
+
 /// Simulates a server that is slow right after the connection, as three servers are on a loaded machine.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn silent_server_at_start_ends_no_planner() {

@@ -64,6 +64,8 @@ pub(super) struct FakeExecutor {
     changed: watch::Sender<()>,
     /// Number of inspected changes.
     inspected: watch::Sender<u32>,
+    /// True while tools return no result.
+    is_held: watch::Sender<bool>,
 }
 
 impl FakeExecutor {
@@ -75,6 +77,7 @@ impl FakeExecutor {
             books: Arc::default(),
             changed: watch::Sender::new(()),
             inspected: watch::Sender::new(0),
+            is_held: watch::Sender::new(false),
         };
         let server =
             tonic::transport::Server::builder().add_service(ExecutorServiceServer::new(executor.clone()));
@@ -150,6 +153,11 @@ impl FakeExecutor {
         *self.inspected.borrow()
     }
 
+    /// Sets whether tools that run return no result.
+    pub(super) fn hold_tools(&self, is_held: bool) {
+        self.is_held.send_replace(is_held);
+    }
+
     fn next_pack(&self) -> Vec<u8> {
         let mut books = self.books();
         books.packs += 1;
@@ -182,6 +190,24 @@ impl FakeExecutor {
 }
 
 impl FakeExecutor {
+    /// Records a call of a tool.
+    fn note_tool_call(&self, call_id: String, name: &str) -> Result<(), Status> {
+        let mut books = self.books();
+        if books.lose_at.take_if(|lost| *lost == name).is_some() {
+            return Err(Status::not_found("workspace gone"));
+        }
+        if let Some((_, times)) = books.deadly.as_mut().filter(|(tool, _)| *tool == name) {
+            *times += 1;
+            return Err(Status::not_found("workspace gone"));
+        }
+        // An interrupted call that repeats under its id does not run twice.
+        if books.ids.insert(call_id) {
+            books.ran.push(name.to_owned());
+        }
+        books.committed |= name == "commit_changes";
+        Ok(())
+    }
+
     fn status(&self) -> wire::WatchStatusResponse {
         let books = self.books();
         let held = books.holds.clone().into_iter().map(|run_id| wire::OpenRun {
@@ -279,19 +305,10 @@ impl ExecutorService for FakeExecutor {
             server,
             ..
         } = request.into_inner();
-        let mut books = self.books();
-        if books.lose_at.take_if(|lost| *lost == name).is_some() {
-            return Err(Status::not_found("workspace gone"));
-        }
-        if let Some((_, times)) = books.deadly.as_mut().filter(|(tool, _)| *tool == name) {
-            *times += 1;
-            return Err(Status::not_found("workspace gone"));
-        }
-        // An interrupted call that repeats under its id does not run twice.
-        if books.ids.insert(call_id) {
-            books.ran.push(name.clone());
-        }
-        books.committed |= name == "commit_changes";
+        self.note_tool_call(call_id, &name)?;
+        let mut held = self.is_held.subscribe();
+        let released = held.wait_for(|is_held| !is_held).await;
+        drop(released.map_err(|_| Status::cancelled("the executor is gone"))?);
         let result = wire::ToolResult {
             status: wire::ToolStatus::Ok.into(),
             content: match &server {

@@ -205,16 +205,35 @@ impl TicketSession<'_> {
     /// Appends a fact to the journal.
     pub(super) async fn append(&mut self, run: &RunId, fact: Fact) -> Result<(), TicketError> {
         // The step that follows from the fact is decided when the run has its turn.
-        self.append_facts(run, vec![fact], 1).await
+        let joined = self.join_entries(run, vec![fact], 1)?;
+        self.store_entries(run, joined).await
     }
 
-    /// Appends the facts of a step to the journal, together with the facts that follow from them at once.
-    pub(super) async fn record(&mut self, run: &RunId, facts: Vec<Fact>) -> Result<(), TicketError> {
-        self.append_facts(run, facts, MOST_TOGETHER).await
+    /// Appends the facts of a step to the journal, together with the facts that follow from them at once. A model
+    /// call that they request starts before they are stored.
+    pub(super) async fn record(
+        &mut self,
+        run: &RunId,
+        facts: Vec<Fact>,
+        steps: &mut RunningSteps,
+    ) -> Result<(), TicketError> {
+        let joined = self.join_entries(run, facts, MOST_TOGETHER)?;
+        if joined.has_later_turn() {
+            self.start_requested_turn(run, steps);
+        }
+        self.store_entries(run, joined).await
     }
 
-    /// Applies facts to the state and appends them to the journal, see [`StepEntries::join`].
-    async fn append_facts(&mut self, run: &RunId, facts: Vec<Fact>, most: usize) -> Result<(), TicketError> {
+    /// Applies facts to the state and returns their entries, see [`StepEntries::join`].
+    ///
+    /// The state is ahead of the journal until the entries are stored. An error ends the session, and the state
+    /// with it.
+    fn join_entries(
+        &mut self,
+        run: &RunId,
+        facts: Vec<Fact>,
+        most: usize,
+    ) -> Result<StepEntries, TicketError> {
         self.check()?;
         // Only a loaded run has a last sequence to append after.
         let Some(live) = self.runs.get_mut(run) else {
@@ -222,10 +241,20 @@ impl TicketSession<'_> {
         };
         let fence = self.fence;
         let build = |position, fact| build_entry(fence, position, fact);
-        // The state is ahead of the journal until the append. An error ends the session, and the state with it.
-        let StepEntries { entries, illegal } =
-            StepEntries::join(Arc::make_mut(&mut live.state), facts, most, build);
-        let last = live.last;
+        Ok(StepEntries::join(
+            Arc::make_mut(&mut live.state),
+            facts,
+            most,
+            build,
+        ))
+    }
+
+    /// Appends joined entries to the journal.
+    async fn store_entries(&mut self, run: &RunId, joined: StepEntries) -> Result<(), TicketError> {
+        let StepEntries { entries, illegal } = joined;
+        let Some(last) = self.runs.get(run).map(|live| live.last) else {
+            return Err(TicketError::Lost);
+        };
         let sequence = self.write(run, last, &entries).await?;
         if let Some(live) = self.runs.get_mut(run) {
             live.last = sequence;

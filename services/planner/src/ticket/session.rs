@@ -190,7 +190,7 @@ impl<'a> TicketSession<'a> {
             // Read again in each round, because a fold or a step may have added or ended a wait.
             let due = self.first_due().await?.into_iter().chain(self.slots_again).min();
             tokio::select! {
-                (run, outcome) = steps.next() => self.apply_outcome(&run, outcome?).await?,
+                (run, outcome) = steps.next() => self.apply_outcome(&run, outcome?, steps).await?,
                 Some(()) = changes.next() => self.stale = true,
                 () = sleep_until_due(due) => {}
                 () = shutdown.cancelled() => return Ok(false),
@@ -219,25 +219,48 @@ impl<'a> TicketSession<'a> {
                 self.save().await?;
                 continue;
             }
-            let Some(live) = self.runs.get(&run) else { break };
-            let step = StepContext {
-                state: Arc::clone(&live.state),
-                fence: self.fence,
-                kept_elsewhere: self.kept_beside(&run),
-                ahead: Arc::clone(&live.ahead),
-            };
+            let Some(step) = self.build_step(&run) else { break };
             let action = decide_action(&step.state);
             self.check()?;
             if action.is_immediate() {
                 let outcome = self.driver.perform(action, &step).await?;
                 // The state has no other owner then, so `apply` changes it without a copy.
                 drop(step);
-                self.apply_outcome(&run, outcome).await?;
+                self.apply_outcome(&run, outcome, steps).await?;
             } else {
                 steps.begin(run, perform_with_patience(Arc::clone(self.driver), action, step));
             }
         }
         Ok(())
+    }
+
+    /// Starts the model call that entries request before they are stored, so that it does not wait for NATS.
+    ///
+    /// The call changes nothing outside, and its outcome is appended after the entries. A planner that lost the ticket
+    /// cannot store them; its session ends then and cancels the call.
+    pub(super) fn start_requested_turn(&self, run: &RunId, steps: &mut RunningSteps) {
+        if self.shutdown.is_cancelled() {
+            return;
+        }
+        let Some(step) = self.build_step(run) else { return };
+        let action = decide_action(&step.state);
+        if matches!(action, RunAction::AskModel { .. }) {
+            steps.begin(
+                run.clone(),
+                perform_with_patience(Arc::clone(self.driver), action, step),
+            );
+        }
+    }
+
+    /// Returns the context of a run's next step; `None` if the run is not loaded.
+    fn build_step(&self, run: &RunId) -> Option<StepContext> {
+        let live = self.runs.get(run)?;
+        Some(StepContext {
+            state: Arc::clone(&live.state),
+            fence: self.fence,
+            kept_elsewhere: self.kept_beside(run),
+            ahead: Arc::clone(&live.ahead),
+        })
     }
 
     /// Returns the bytes of the snapshots that the ticket's other live runs keep.
@@ -266,10 +289,15 @@ impl<'a> TicketSession<'a> {
     }
 
     /// Applies the outcome of a step.
-    async fn apply_outcome(&mut self, run: &RunId, outcome: StepOutcome) -> Result<(), TicketError> {
+    async fn apply_outcome(
+        &mut self,
+        run: &RunId,
+        outcome: StepOutcome,
+        steps: &mut RunningSteps,
+    ) -> Result<(), TicketError> {
         match outcome {
-            StepOutcome::Fact(fact) => self.record(run, vec![*fact]).await,
-            StepOutcome::Facts(facts) => self.record(run, facts).await,
+            StepOutcome::Fact(fact) => self.record(run, vec![*fact], steps).await,
+            StepOutcome::Facts(facts) => self.record(run, facts, steps).await,
             // Not a fact, because sending a report twice is harmless.
             StepOutcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {

@@ -55,6 +55,13 @@ impl StepEntries {
             illegal: None,
         }
     }
+
+    /// Returns true if the last entry requests a turn after the first one of its conversation. The first one reports
+    /// its progress to the ticket, and only a stored request may do that.
+    pub(super) fn has_later_turn(&self) -> bool {
+        let last = self.entries.last().map(|entry| &entry.fact);
+        self.illegal.is_none() && matches!(last, Some(Fact::ModelRequested { turn, .. }) if *turn > 1)
+    }
 }
 
 /// Returns true if the decision after a fact may only record another one. A request waits for its outcome, so
@@ -141,6 +148,33 @@ mod tests {
             vec!["tool_finished", "model_requested"],
         ];
         assert!(names.windows(2).any(|pair| pair == turn), "{names:?}");
+    }
+
+    #[test]
+    fn request_of_later_turn_ends_its_append() {
+        let entries = play_whole_run();
+        let (mut start, mut started) = (1, Vec::new());
+        for append in divide_into_appends(&entries, MOST_TOGETHER) {
+            let mut state = PlannerRunState::fold(&run_id(), &entries[..start])
+                .unwrap()
+                .unwrap();
+            let facts = vec![append[0].fact.clone()];
+            let step = StepEntries::join(&mut state, facts, MOST_TOGETHER, build_entry);
+            start += append.len();
+            if step.has_later_turn() {
+                let RunAction::AskModel { id } = decide_action(&state) else {
+                    panic!("{:?}", step.entries)
+                };
+                started.push(id);
+            }
+        }
+        let requested = entries.iter().filter_map(|entry| match &entry.fact {
+            Fact::ModelRequested { id, turn, .. } if *turn > 1 => Some(id.clone()),
+            _ => None,
+        });
+        let requested: Vec<_> = requested.collect();
+        assert!(!requested.is_empty());
+        assert_eq!(started, requested);
     }
 
     #[test]
