@@ -17,7 +17,7 @@ use domain::{
     RunFence, Timestamp, ToolCall, ToolResult, WorkspaceSnapshot, cause::format_error_chain,
 };
 use queue::Queue;
-use tokio::time::Instant;
+use tokio::{task::JoinHandle, time::Instant};
 use tracing::Instrument as _;
 
 use crate::budgets::SharedBudgets;
@@ -62,6 +62,12 @@ pub(crate) enum StepOutcome {
     Fact(Box<Fact>),
     /// Facts for the journal, in this order.
     Facts(Vec<Fact>),
+    /// Fact about a model call for the journal, and the settlement of the call's budget. The run's next step
+    /// waits for both.
+    Charged {
+        fact: Box<Fact>,
+        settled: JoinHandle<()>,
+    },
     /// The report is in the log of the reporter.
     Sent(OutboundId),
     /// The run waits for an event from outside.
@@ -204,7 +210,7 @@ impl RunDriver {
             RunAction::Forecast => Ok(self.forecast(state).await.into()),
             RunAction::SendReport { id, request, at } => self.send(step, id, request, at).await,
             RunAction::OpenWorkspace { id } => self.open(caller()?, state, request()?, id).await,
-            RunAction::AskModel { id } => Ok(self.ask(state, id).await.into()),
+            RunAction::AskModel { id } => Ok(self.ask(state, id).await),
             RunAction::SumUp { id } => {
                 let fact = self.sum_up(state, id).await;
                 telemetry::count_context_step(&fact);
@@ -329,7 +335,7 @@ impl RunDriver {
         }
     }
 
-    async fn ask(&self, state: &PlannerRunState, id: CallId) -> Fact {
+    async fn ask(&self, state: &PlannerRunState, id: CallId) -> StepOutcome {
         // A prompt that cannot be rendered fails for good: a retry would render the same.
         let failed = |id, detail, kind: Option<ModelFault>| Fact::ModelFailed {
             id,
@@ -339,11 +345,13 @@ impl RunDriver {
             limit: None,
         };
         let Some(shown) = next_conversation(state) else {
-            return failed(id, "there was nothing to show the model".to_owned(), None);
+            return failed(id, "there was nothing to show the model".to_owned(), None).into();
         };
         let (mut transcript, prompt) = match prompts::render_conversation(&shown) {
             Ok(rendered) => rendered,
-            Err(error) => return failed(id, format!("the prompt could not be written: {error}"), None),
+            Err(error) => {
+                return failed(id, format!("the prompt could not be written: {error}"), None).into();
+            }
         };
         let run = state.run.to_string();
         let choice = limits::choose_model(state, shown.dialog.phase, shown.dialog.role);
@@ -351,7 +359,7 @@ impl RunDriver {
         // budget.
         let reservation = match self.reserve(state, &id, shown.dialog, &transcript).await {
             Ok(reservation) => reservation,
-            Err(reason) => return Fact::BudgetRefused { id, reason },
+            Err(reason) => return Fact::BudgetRefused { id, reason }.into(),
         };
         self.load_images(&mut transcript).await;
         let asked = self.models.chat(&choice, &run, &transcript);
@@ -370,8 +378,11 @@ impl RunDriver {
             },
         };
         // Failures as well: an unsettled reservation blocks other calls until it expires.
-        self.budgets.settle(&reservation, &fact).await;
-        fact
+        let settled = self.budgets.settle(reservation, &fact);
+        StepOutcome::Charged {
+            fact: Box::new(fact),
+            settled,
+        }
     }
 
     /// Summarizes a conversation with the model of the work role, because the work depends on a good
@@ -408,7 +419,7 @@ impl RunDriver {
                 detail: error.to_string(),
             },
         };
-        self.budgets.settle(&reservation, &fact).await;
+        drop(self.budgets.settle(reservation, &fact).await);
         fact
     }
 

@@ -10,6 +10,8 @@ use domain::{
     StopReason, Timestamp,
 };
 use lease::{BudgetAccount, BudgetCall, BudgetRefusal};
+use tokio::task::JoinHandle;
+use tracing::Instrument as _;
 
 use crate::config::{BudgetSettings, PeriodSettings};
 use crate::run::PlannerRunState;
@@ -134,15 +136,19 @@ impl SharedBudgets {
         }
     }
 
-    /// Replaces a reservation by the amount that the call took. A failed call counts as nothing, because
+    /// Starts to replace a reservation by the amount that the call took. A failed call counts as nothing, because
     /// its usage is unknown.
-    pub(crate) async fn settle(&self, reservation: &BudgetReservation, fact: &Fact) {
+    ///
+    /// The replacement does not end with its handle: the amount was spent, also if no caller waits for it.
+    pub(crate) fn settle(&self, reservation: BudgetReservation, fact: &Fact) -> JoinHandle<()> {
         let charge = fact.charge();
         let amount = charge.map_or_else(SpendAmount::default, |charge| charge.reply.spend_amount());
-        let BudgetReservation { call, accounts } = reservation;
-        self.store
-            .settle(call, amount, accounts, bootstrap::read_wall_clock())
-            .await;
+        let (store, now) = (self.store.clone(), bootstrap::read_wall_clock());
+        let settled = async move {
+            let BudgetReservation { call, accounts } = reservation;
+            store.settle(&call, amount, &accounts, now).await;
+        };
+        tokio::spawn(settled.in_current_span())
     }
 }
 
@@ -235,6 +241,51 @@ mod tests {
                 reply,
             },
         }
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn settlement_continues_without_its_handle() {
+        let redis = testkit::RedisServer::start().await.unwrap();
+        let leases = lease::TicketLeases::open(&lease::Settings {
+            url: redis.url(),
+            ..lease::Settings::default()
+        });
+        let store = lease::RedisBudgets::new(&leases.unwrap());
+        let budgets = SharedBudgets::new(store.clone(), &BudgetSettings::default());
+        let now = bootstrap::read_wall_clock();
+        let build_amount = |tokens| SpendAmount {
+            cost_micros: 0,
+            tokens,
+        };
+        let build_call = |id: &str, tokens| BudgetCall {
+            id: id.to_owned(),
+            most: build_amount(tokens),
+            now,
+            until: now.plus(Duration::from_secs(3600)),
+        };
+        let accounts = vec![BudgetAccount {
+            name: "repository:acme/shop:today".to_owned(),
+            limit: build_amount(100),
+            ends: now.plus(Duration::from_secs(3600)),
+        }];
+        let next = build_call("next", 50);
+        assert_eq!(
+            store.reserve(&build_call("first", 100), &accounts).await.refusal,
+            None
+        );
+        assert!(store.reserve(&next, &accounts).await.refusal.is_some());
+        let reservation = BudgetReservation {
+            call: "first".to_owned(),
+            accounts: accounts.clone(),
+        };
+        drop(budgets.settle(reservation, &build_reply_entry(now, 40).fact));
+        let has_room = async || {
+            let reserved = store.reserve(&next, &accounts).await;
+            reserved.refusal.is_none().then_some(())
+        };
+        testkit::poll_until("room for the next call", Duration::from_secs(10), has_room)
+            .await
+            .unwrap();
     }
 
     proptest! {

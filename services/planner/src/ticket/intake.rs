@@ -8,6 +8,7 @@ use domain::{
     TicketRow, Trigger, report,
 };
 use queue::{DeadLetter, UnreadableRecord};
+use tokio::task::JoinHandle;
 
 use super::fold::{FoldStep, fold_triggers};
 use super::lanes::RunningSteps;
@@ -222,6 +223,19 @@ impl TicketSession<'_> {
             self.start_requested_turn(run, steps);
         }
         self.store_entries(run, joined).await
+    }
+
+    /// Appends the fact of a model call like [`Self::record`] while the call's budget is settled. A model call that
+    /// follows starts after both: with the reservation of the call before, its own could be refused.
+    pub(super) async fn record_charged(
+        &mut self,
+        run: &RunId,
+        fact: Fact,
+        settled: JoinHandle<()>,
+    ) -> Result<(), TicketError> {
+        let joined = self.join_entries(run, vec![fact], MOST_TOGETHER)?;
+        let (stored, _) = tokio::join!(self.store_entries(run, joined), settled);
+        stored
     }
 
     /// Applies facts to the state and returns their entries, see [`StepEntries::join`].

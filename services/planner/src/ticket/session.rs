@@ -298,6 +298,7 @@ impl<'a> TicketSession<'a> {
         match outcome {
             StepOutcome::Fact(fact) => self.record(run, vec![*fact], steps).await,
             StepOutcome::Facts(facts) => self.record(run, facts, steps).await,
+            StepOutcome::Charged { fact, settled } => self.record_charged(run, *fact, settled).await,
             // Not a fact, because sending a report twice is harmless.
             StepOutcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {
