@@ -355,15 +355,24 @@ impl RunDriver {
         };
         let run = state.run.to_string();
         let choice = limits::choose_model(state, shown.dialog.phase, shown.dialog.role);
-        // Before the call, so that planners that ask at the same time do not spend the same rest of a
-        // budget.
-        let reservation = match self.reserve(state, &id, shown.dialog, &transcript).await {
-            Ok(reservation) => reservation,
+        let wish = match self.build_reservation(state, &id, shown.dialog, &transcript) {
+            Ok(wish) => wish,
             Err(reason) => return Fact::BudgetRefused { id, reason }.into(),
         };
-        self.load_images(&mut transcript).await;
-        let asked = self.models.chat(&choice, &run, &transcript);
-        let fact = match failpoint::around("planner.model.call", asked).await {
+        let asking = async {
+            self.load_images(&mut transcript).await;
+            let asked = self.models.chat(&choice, &run, &transcript);
+            failpoint::around("planner.model.call", asked).await
+        };
+        // A limited budget is reserved before the call, so that planners that ask at the same time do not spend
+        // the same rest of it.
+        let (reserving, is_limited) = (self.budgets.reserve(state, wish), self.budgets.has_limit());
+        let made = limits::reserve_and_call(is_limited, Box::pin(reserving), Box::pin(asking)).await;
+        let (reservation, answered) = match made {
+            Ok(made) => made,
+            Err(reason) => return Fact::BudgetRefused { id, reason }.into(),
+        };
+        let fact = match answered {
             Ok(reply) => Fact::ModelReplied {
                 id,
                 reply,

@@ -55,6 +55,15 @@ struct BudgetOwner {
 }
 
 impl SharedLimits {
+    /// Returns true if an account has a limit, so that it may refuse a call.
+    fn has_any(&self) -> bool {
+        let has_limit = |limits: &PeriodSettings| {
+            let mut periods = BudgetPeriod::ALL.into_iter();
+            periods.any(|period| limits.of(period) != SpendAmount::default())
+        };
+        has_limit(&self.repository) || has_limit(&self.organization)
+    }
+
     /// Returns the accounts that a call of this repository's run counts in, each with its owner.
     fn accounts(&self, repository: &RepositoryName, at: Timestamp) -> (Vec<BudgetOwner>, Vec<BudgetAccount>) {
         let owners = [
@@ -89,6 +98,11 @@ impl SharedBudgets {
                 organization: settings.organization,
             },
         }
+    }
+
+    /// Returns true if a repository or an organization has a limit, so that a reservation may be refused.
+    pub(crate) fn has_limit(&self) -> bool {
+        self.limits.has_any()
     }
 
     /// Reserves the upper bound of a call in every account of the run's repository.
@@ -240,6 +254,36 @@ mod tests {
                 id: run.call(1),
                 reply,
             },
+        }
+    }
+
+    #[test]
+    fn limit_of_any_period_may_refuse() {
+        let limited = crate::AmountSettings {
+            tokens: 1,
+            ..crate::AmountSettings::default()
+        };
+        let day = PeriodSettings {
+            day: limited,
+            ..PeriodSettings::default()
+        };
+        let month = PeriodSettings {
+            month: limited,
+            ..PeriodSettings::default()
+        };
+        let none = PeriodSettings::default();
+        for (repository, organization, expected) in [
+            (none, none, false),
+            (day, none, true),
+            (month, none, true),
+            (none, day, true),
+            (none, month, true),
+        ] {
+            let limits = SharedLimits {
+                repository,
+                organization,
+            };
+            assert_eq!(limits.has_any(), expected, "{repository:?} {organization:?}");
         }
     }
 

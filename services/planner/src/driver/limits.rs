@@ -74,24 +74,27 @@ impl RunDriver {
         })
     }
 
-    /// Reserves the upper bound of a call.
+    /// Builds the reservation of a call: its upper bound.
     ///
     /// # Errors
-    /// The budget without room.
-    pub(super) async fn reserve(
+    /// The ticket's budget without room.
+    pub(super) fn build_reservation<'a>(
         &self,
         state: &PlannerRunState,
-        id: &CallId,
+        id: &'a CallId,
         dialog: &DialogSpec,
         transcript: &ModelTranscript,
-    ) -> Result<BudgetReservation, StopReason> {
+    ) -> Result<ReservationRequest<'a>, StopReason> {
         // The larger of estimate and the provider's last count, so that the reservation is an upper bound.
         let input = estimate_tokens(transcript.bytes()).max(counted_length(state, dialog));
         let choice = choose_model(state, dialog.phase, dialog.role);
-        self.reserve_for(state, id, (dialog.phase, &choice), input).await
+        self.build_reservation_for(state, id, (dialog.phase, &choice), input)
     }
 
     /// Reserves the upper bound of a summary's call.
+    ///
+    /// # Errors
+    /// The budget without room.
     pub(super) async fn reserve_summary(
         &self,
         state: &PlannerRunState,
@@ -101,23 +104,81 @@ impl RunDriver {
     ) -> Result<BudgetReservation, StopReason> {
         let input = estimate_tokens(transcript.bytes());
         let choice = choose_summary_model(state);
-        self.reserve_for(state, id, (phase, &choice), input).await
+        let wish = self.build_reservation_for(state, id, (phase, &choice), input)?;
+        self.budgets.reserve(state, wish).await
     }
 
-    async fn reserve_for(
+    fn build_reservation_for<'a>(
         &self,
         state: &PlannerRunState,
-        id: &CallId,
+        id: &'a CallId,
         (phase, choice): (RunPhase, &ModelSelection),
         input: u64,
-    ) -> Result<BudgetReservation, StopReason> {
+    ) -> Result<ReservationRequest<'a>, StopReason> {
         let most = self.models.most(choice, input);
         if let Some(reason) = ticket_budget_refusal(state, phase, most) {
             return Err(reason);
         }
         let longest = self.models.longest(choice);
-        self.budgets
-            .reserve(state, ReservationRequest { id, most, longest })
-            .await
+        Ok(ReservationRequest { id, most, longest })
+    }
+}
+
+/// Reserves the budget of a call and makes the call. A call of an unlimited budget does not wait for the
+/// reservation, which nothing can refuse.
+///
+/// # Errors
+/// The refusal of a limited budget; the call is not made.
+pub(super) async fn reserve_and_call<R, T>(
+    is_limited: bool,
+    reserving: impl Future<Output = Result<R, StopReason>>,
+    calling: impl Future<Output = T>,
+) -> Result<(R, T), StopReason> {
+    if is_limited {
+        let reservation = reserving.await?;
+        return Ok((reservation, calling.await));
+    }
+    let (reservation, answer) = tokio::join!(reserving, calling);
+    Ok((reservation?, answer))
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn unlimited_call_starts_before_reservation_ends() {
+        let (started, mut has_started) = oneshot::channel();
+        let reserving = async {
+            tokio::task::yield_now().await;
+            Ok(has_started.try_recv())
+        };
+        let calling = async { started.send(()) };
+        let made = reserve_and_call(false, reserving, calling).await;
+        assert_eq!(made, Ok((Ok(()), Ok(()))));
+    }
+
+    #[tokio::test]
+    async fn limited_call_waits_for_its_reservation() {
+        let (reserved, mut is_reserved) = oneshot::channel();
+        let reserving = async {
+            tokio::task::yield_now().await;
+            Ok(reserved.send(()))
+        };
+        let calling = async { is_reserved.try_recv() };
+        let made = reserve_and_call(true, reserving, calling).await;
+        assert_eq!(made, Ok((Ok(()), Ok(()))));
+    }
+
+    #[tokio::test]
+    async fn refused_call_is_not_made() {
+        let mut is_made = false;
+        let reserving = async { Err::<(), _>(StopReason::JournalLost) };
+        let calling = async { is_made = true };
+        let made = reserve_and_call(true, reserving, calling).await;
+        assert_eq!(made, Err(StopReason::JournalLost));
+        assert!(!is_made);
     }
 }
