@@ -241,7 +241,7 @@ pub(crate) async fn run_check(call: CheckCall) {
                 "check ended"
             );
             call.recorder.finish(result.clone());
-            send_result(&call.answers, result).await;
+            send_result(call.answers, result).await;
         }
         Err(status) => {
             tracing::warn!(%run, call = call.call_id, problem = status.message(), "a check could not be begun");

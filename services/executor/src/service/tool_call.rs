@@ -78,7 +78,7 @@ pub(crate) async fn replay_result<R: Clone, A: ResultResponse<R>>(
         () = answers.closed() => None,
     };
     if let Some(result) = found {
-        send_result(&answers, result).await;
+        send_result(answers, result).await;
     }
     // The use prevents the deletion of the workspace until the result is sent.
     drop(used);
@@ -119,16 +119,17 @@ pub(crate) async fn run_tool_call(run: ToolRun) {
     let work = execute_tool(&run, cancel.clone(), sink);
     let mut result = run_while_awaited(work, output, &run.answers, &cancel, run.limit).await;
     result.duration_ms = elapsed_milliseconds(started);
+    let (status, duration_ms) = (result.status(), result.duration_ms);
+    // Stored before it is sent, so that a caller that misses the response finds the result.
+    run.recorder.finish(result.clone());
+    send_result(run.answers, result).await;
     tracing::info!(
         run = %run.used.open.workspace.run,
         call = run.request.call_id,
-        status = result.status().as_str_name(),
-        duration_ms = result.duration_ms,
+        status = status.as_str_name(),
+        duration_ms,
         "tool call ended"
     );
-    // Stored before it is sent, so that a caller that misses the response finds the result.
-    run.recorder.finish(result.clone());
-    send_result(&run.answers, result).await;
     // A command usually follows another call, so a launcher is prepared now. A workspace without calls needs none.
     run.used.open.prepare_launcher(&run.sandbox).await;
 }
@@ -138,8 +139,9 @@ pub(crate) fn elapsed_milliseconds(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Sends the result. A caller that is gone repeats the call and receives the stored result.
-pub(crate) async fn send_result<R, A: ResultResponse<R>>(answers: &ResponseSender<A>, result: R) {
+/// Sends the result and ends the response with it. A caller that is gone repeats the call and receives the stored
+/// result.
+pub(crate) async fn send_result<R, A: ResultResponse<R>>(answers: ResponseSender<A>, result: R) {
     let _ = answers.send(Ok(A::result(result))).await;
 }
 
@@ -320,5 +322,21 @@ fn build_tool_result(run: &ToolRun, outcome: ToolOutcome, changed: bool) -> Tool
         truncated: outcome.truncated,
         tree: run.used.open.workspace.history.tree_name().unwrap_or_default(),
         note: String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::mpsc::error::TryRecvError;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn result_ends_its_response() {
+        let (answers, mut responses) = mpsc::channel(4);
+        send_result::<_, CallToolResponse>(answers, ToolResult::default()).await;
+        let sent = responses.try_recv().unwrap().unwrap();
+        assert_eq!(sent.event, Some(Event::Result(ToolResult::default())));
+        assert_eq!(responses.try_recv().unwrap_err(), TryRecvError::Disconnected);
     }
 }
