@@ -117,6 +117,14 @@ pub fn decode_stored_as<T: StoredRecord>(body: &[u8], newest: u32) -> Result<T, 
     if body.trim_ascii_start().first() != Some(&b'{') {
         return Err(RecordError::Broken("it is not a JSON object".to_owned()));
     }
+    // Every release writes the format first, so a record of the current format needs no search for it. If one is not
+    // readable, the following lines find out why.
+    if newest >= T::VERSION
+        && begins_with_version(body, T::VERSION)
+        && let Ok(record) = serde_json::from_slice(body)
+    {
+        return Ok(record);
+    }
     // The format is read first, because the fields of a newer record may not have the expected types.
     let RecordFormat { version } = serde_json::from_slice(body).map_err(broken)?;
     let newest = newest.min(T::VERSION);
@@ -132,6 +140,13 @@ pub fn decode_stored_as<T: StoredRecord>(body: &[u8], newest: u32) -> Result<T, 
         T::upcast(from, &mut record);
     }
     serde_json::from_value(Value::Object(record)).map_err(broken)
+}
+
+/// Returns true if the first field of a record is this format.
+fn begins_with_version(body: &[u8], version: u32) -> bool {
+    let rest = body.strip_prefix(br#"{"version":"#);
+    let rest = rest.and_then(|rest| rest.strip_prefix(version.to_string().as_bytes()));
+    rest.is_some_and(|rest| matches!(rest.first(), Some(b',' | b'}')))
 }
 
 /// A record of any kind as its fields; a format in the field `version` is kept. Tools and tests use it to
@@ -226,6 +241,48 @@ mod tests {
             r#"{"version":2,"grams":4000}"#,
         ] {
             assert_eq!(decode_parcel(body).unwrap(), parcel, "{body}");
+        }
+    }
+
+    #[test]
+    fn format_counts_at_any_place() {
+        let parcel = Parcel { grams: 1, note: None };
+        for body in [
+            r#"{"version":3,"grams":1}"#,
+            r#" { "version" : 3, "grams": 1 }"#,
+            r#"{"grams":1,"version":3}"#,
+        ] {
+            assert_eq!(decode_parcel(body).unwrap(), parcel, "{body}");
+        }
+        for body in [r#"{"version":30,"grams":1}"#, r#"{"grams":1,"version":30}"#] {
+            let newer = RecordError::Newer {
+                version: 30,
+                newest: 3,
+            };
+            assert_eq!(decode_parcel(body), Err(newer), "{body}");
+        }
+        let older_release = decode_stored_as::<Parcel>(br#"{"version":3,"grams":1}"#, 2);
+        assert_eq!(
+            older_release,
+            Err(RecordError::Newer {
+                version: 3,
+                newest: 2
+            })
+        );
+    }
+
+    #[test]
+    fn format_of_first_field_is_recognized() {
+        for (body, is_first) in [
+            (r#"{"version":3,"grams":1}"#, true),
+            (r#"{"version":3}"#, true),
+            (r#"{"version":31,"grams":1}"#, false),
+            (r#"{"version":3.5,"grams":1}"#, false),
+            (r#"{"version":2,"grams":1}"#, false),
+            (r#"{"grams":1,"version":3}"#, false),
+            (r#"{"version":3"#, false),
+        ] {
+            assert_eq!(begins_with_version(body.as_bytes(), 3), is_first, "{body}");
         }
     }
 
