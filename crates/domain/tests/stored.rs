@@ -103,6 +103,29 @@ fn list_variants<T: DeserializeOwned>(unknown: Value) -> BTreeSet<String> {
     quoted.map(str::to_owned).collect()
 }
 
+#[test]
+fn routine_steps_are_stored_facts() {
+    let mut routine = list_variants::<Fact>(json!({"type": "?"}));
+    routine.retain(|name| Fact::is_routine_name(name));
+    let expected = [
+        "check_ran",
+        "check_requested",
+        "code_found",
+        "mcp_tools_listed",
+        "model_replied",
+        "model_requested",
+        "snapshot_taken",
+        "tool_finished",
+        "tool_requested",
+    ];
+    assert_eq!(routine, BTreeSet::from(expected.map(str::to_owned)));
+    for line in read_stored_lines(1, "entry") {
+        let entry: JournalEntry = decode_stored_record(line.as_bytes()).unwrap();
+        let stored: Value = serde_json::from_str(&line).unwrap();
+        assert_eq!(stored["fact"]["type"], entry.fact.name(), "{line}");
+    }
+}
+
 fn collect_tags(records: &[Value], path: &str) -> BTreeSet<String> {
     let tag = |record: &Value| Some(record.pointer(path)?.as_str()?.to_owned());
     records.iter().filter_map(tag).collect()

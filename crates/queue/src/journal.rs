@@ -12,6 +12,7 @@ use futures::{
     future::BoxFuture,
     stream::{self, BoxStream},
 };
+use serde::Deserialize;
 
 use crate::{
     body,
@@ -39,6 +40,27 @@ pub struct JournalPage {
     pub entries: Vec<(RunId, JournalEntry)>,
     /// Position of the next page; absent at the end.
     pub next: Option<JournalPlace>,
+}
+
+/// Notification of a new entry in a journal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JournalSignal {
+    /// The entry is a routine step, which leaves the status of its run unchanged.
+    Routine,
+    /// The entry may change the status of its run.
+    Change,
+}
+
+/// Part of an entry that its notification needs.
+#[derive(Deserialize)]
+struct EntryOutline {
+    fact: FactOutline,
+}
+
+#[derive(Deserialize)]
+struct FactOutline {
+    #[serde(rename = "type")]
+    name: String,
 }
 
 /// Journals of all runs. Cheap to clone.
@@ -296,6 +318,26 @@ impl RunJournals {
     pub async fn follow_all(
         &self,
     ) -> Result<BoxStream<'static, Result<(RunId, JournalEntry), Error>>, Error> {
+        let objects = self.objects();
+        let decoded = self.receive_all().await?.and_then(move |message| {
+            let objects = objects.clone();
+            async move { decode_entry(&objects, message).await }
+        });
+        Ok(decoded.boxed())
+    }
+
+    /// Notifies of the new entries of all runs from now on, without decoding them.
+    ///
+    /// # Errors
+    /// [`Error::Unavailable`] when it cannot start.
+    pub async fn signal_all(&self) -> Result<BoxStream<'static, Result<JournalSignal, Error>>, Error> {
+        let messages = self.receive_all().await?;
+        let signals = messages.map_ok(|message| classify_entry(&message.payload));
+        Ok(signals.boxed())
+    }
+
+    /// Receives the messages of new entries of all runs from now on.
+    async fn receive_all(&self) -> Result<BoxStream<'static, Result<jetstream::Message, Error>>, Error> {
         let failed = |cause: ErrorCause| Error::unavailable("follow all journals", cause);
         let config = OrderedConfig {
             filter_subject: names::build_journal_filter(),
@@ -309,15 +351,19 @@ impl RunJournals {
             .await;
         let messages = consumer.map_err(|error| failed(error.into()))?.messages().await;
         let messages = messages.map_err(|error| failed(error.into()))?;
-        let objects = self.objects();
-        let decoded = messages.then(move |message| {
-            let objects = objects.clone();
-            async move {
-                let message = message.map_err(|error| Error::unavailable("follow all journals", error))?;
-                decode_entry(&objects, message).await
-            }
-        });
-        Ok(decoded.boxed())
+        let received = messages.map_err(|error| Error::unavailable("follow all journals", error));
+        Ok(received.boxed())
+    }
+}
+
+/// Classifies an entry by the name of its fact. An entry of another release or in the object store may be of any kind.
+fn classify_entry(payload: &[u8]) -> JournalSignal {
+    let is_routine = serde_json::from_slice::<EntryOutline>(payload)
+        .is_ok_and(|entry| Fact::is_routine_name(&entry.fact.name));
+    if is_routine {
+        JournalSignal::Routine
+    } else {
+        JournalSignal::Change
     }
 }
 

@@ -52,7 +52,7 @@ pub use dead_letters::{DeadLetter, DeadLetters};
 pub use delivery::{DeliveryDisposition, DeliveryQueue, WebhookDelivery};
 pub use error::Error;
 pub use issue_identities::IssueIdentities;
-pub use journal::{JournalPage, JournalPlace, RunJournals};
+pub use journal::{JournalPage, JournalPlace, JournalSignal, RunJournals};
 pub use keyed_log::{AppendOutcome, KeyedLog};
 pub use maintenance::{MaintenanceOrders, MaintenanceWorker};
 pub use mirror::TableMirror;

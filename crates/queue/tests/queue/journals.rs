@@ -2,7 +2,7 @@
 
 use domain::{JournalEntry, RunId};
 use futures::{StreamExt as _, TryStreamExt as _, future};
-use queue::{Error, Queue, Settings};
+use queue::{Error, JournalSignal, Queue, Settings};
 use servers::{NatsCluster, NatsOptions};
 
 use crate::world::{
@@ -329,6 +329,36 @@ async fn new_entries_of_all_runs_are_followed() {
         journal.append(&build_run_id(number), 0, &entry).await.unwrap();
         let (run, seen) = await_soon(everything.next()).await.unwrap().unwrap();
         assert_eq!((run, seen), (build_run_id(number), entry));
+    }
+}
+
+#[tokio::test]
+async fn new_entries_are_signaled_without_decoding() {
+    let world = World::new().await;
+    let mut signals = world.queue.journal().signal_all().await.unwrap();
+    let raw = world.raw().await;
+    // None of them is a whole entry.
+    for (body, expected) in [
+        (
+            r#"{"version":1,"position":0,"fact":{"note":"","type":"code_found"}}"#,
+            JournalSignal::Routine,
+        ),
+        (
+            r#"{"version":1,"position":1,"fact":{"type":"parked"}}"#,
+            JournalSignal::Change,
+        ),
+        (
+            r#"{"version":2,"fact":{"type":"tomorrow"}}"#,
+            JournalSignal::Change,
+        ),
+        ("{", JournalSignal::Change),
+    ] {
+        let published = raw
+            .publish("journeyman.journal.jira=3AENG-1.57", body.into())
+            .await;
+        published.unwrap().await.unwrap();
+        let signal = await_soon(signals.next()).await.unwrap().unwrap();
+        assert_eq!(signal, expected, "{body}");
     }
 }
 

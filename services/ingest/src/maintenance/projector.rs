@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use domain::{JournalEntry, RunId, cause::format_error_chain};
+use domain::cause::format_error_chain;
 use futures::{StreamExt as _, stream::BoxStream};
-use queue::{Queue, RunOverviews};
+use queue::{JournalSignal, Queue, RunOverviews};
 use tokio::time::{Instant, sleep, timeout_at};
 use tokio_util::sync::CancellationToken;
 
@@ -19,8 +19,8 @@ const POSITION_INTERVAL: Duration = Duration::from_secs(10);
 // Pause after a failure.
 const PAUSE: Duration = Duration::from_secs(2);
 
-/// Entries of all journals as they are written.
-type EntrySignals = BoxStream<'static, Result<(RunId, JournalEntry), queue::Error>>;
+/// Notifications of the entries of all journals as they are written.
+type EntrySignals = BoxStream<'static, Result<JournalSignal, queue::Error>>;
 
 /// Follower of all journals.
 pub(crate) struct RunProjector {
@@ -51,7 +51,7 @@ impl RunProjector {
     /// loses none.
     async fn follow(&self) -> Result<(), queue::Error> {
         // The subscription starts before the read, so that an entry in between is signaled.
-        let mut news = self.queue.journal().follow_all().await?;
+        let mut news = self.queue.journal().signal_all().await?;
         let mut from = self.runs.place().await?;
         let mut kept_at: Option<Instant> = None;
         loop {
@@ -84,9 +84,11 @@ async fn gather_signals(news: &mut EntrySignals) -> bool {
             },
         };
         let Some(signal) = signal else { return false };
-        // An unreadable entry may be of any kind.
-        let is_routine = signal.is_ok_and(|(_, entry)| entry.fact.is_routine());
-        let wait = if is_routine { GATHER } else { STATUS_GATHER };
+        let wait = match signal {
+            Ok(JournalSignal::Routine) => GATHER,
+            // A lost entry may be of any kind.
+            Ok(JournalSignal::Change) | Err(_) => STATUS_GATHER,
+        };
         let latest = Instant::now() + wait;
         due = Some(due.map_or(latest, |due| latest.min(due)));
     }
@@ -94,35 +96,12 @@ async fn gather_signals(news: &mut EntrySignals) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use domain::{Fact, RunFence, Timestamp};
-
     use super::*;
-
-    fn build_signal(fact: Fact) -> Result<(RunId, JournalEntry), queue::Error> {
-        let entry = JournalEntry {
-            position: 1,
-            nonce: String::new(),
-            fence: RunFence::default(),
-            at: Timestamp::default(),
-            fact,
-        };
-        Ok(("jira:ENG-1@1".parse().unwrap(), entry))
-    }
 
     #[tokio::test(start_paused = true)]
     async fn status_changes_are_projected_before_routine_entries() {
-        let routine = || {
-            build_signal(Fact::CodeFound {
-                seeds: Vec::new(),
-                note: String::new(),
-            })
-        };
-        let change = || {
-            build_signal(Fact::Retried {
-                by: None,
-                trigger: None,
-            })
-        };
+        let routine = || Ok(JournalSignal::Routine);
+        let change = || Ok(JournalSignal::Change);
         for (signals, wait) in [
             (vec![routine()], GATHER),
             (vec![routine(), routine()], GATHER),

@@ -3,6 +3,19 @@
 use super::Fact;
 use crate::{budget::amounts::ModelCharge, outbound::report::OutboundReceipt};
 
+/// Names of the facts that are routine steps between two decisions of a run.
+const ROUTINE: [&str; 9] = [
+    "model_requested",
+    "model_replied",
+    "tool_requested",
+    "tool_finished",
+    "check_requested",
+    "check_ran",
+    "mcp_tools_listed",
+    "code_found",
+    "snapshot_taken",
+];
+
 impl Fact {
     /// The name in logs and listings.
     pub fn name(&self) -> &'static str {
@@ -29,22 +42,12 @@ impl Fact {
         }
     }
 
-    /// Returns true for a routine step between two decisions of a run: a call, its answer, a snapshot. It
-    /// leaves the status of the run unchanged.
+    /// Returns true for the name of a routine step between two decisions of a run: a call, its answer, a
+    /// snapshot. It leaves the status of the run unchanged.
+    // By name, so that a follower of all journals need not decode the facts.
     #[must_use]
-    pub const fn is_routine(&self) -> bool {
-        matches!(
-            self,
-            Self::ModelRequested { .. }
-                | Self::ModelReplied { .. }
-                | Self::ToolRequested { .. }
-                | Self::ToolFinished { .. }
-                | Self::CheckRequested { .. }
-                | Self::CheckRan { .. }
-                | Self::McpToolsListed { .. }
-                | Self::CodeFound { .. }
-                | Self::SnapshotTaken { .. }
-        )
+    pub fn is_routine_name(name: &str) -> bool {
+        ROUTINE.contains(&name)
     }
 
     /// Returns true when the fact proves progress beyond the point at which an earlier planner crashed: a
