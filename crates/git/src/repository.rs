@@ -19,6 +19,7 @@ use crate::{
     import,
     lfs_pointer::LfsFile,
     pack_contents::{LARGE_BYTES, PackRange},
+    tree_difference::list_tree_differences,
 };
 
 // Namespace for names of remote branches whose objects are not fetched.
@@ -364,6 +365,16 @@ impl BareRepository {
                 files_changed,
             }),
         }
+    }
+
+    /// Counts the files that differ between two commits.
+    ///
+    /// # Errors
+    /// [`Error::Missing`] when the repository lacks a commit.
+    pub fn count_changed_files(&self, base: &CommitId, head: &CommitId) -> Result<u32, Error> {
+        let (base, head) = (self.commit(base)?.tree_id(), self.commit(head)?.tree_id());
+        let differences = list_tree_differences(&self.git, Some(base), Some(head))?;
+        Ok(u32::try_from(differences.len()).unwrap_or(u32::MAX))
     }
 
     /// Finds the lines of a file at `base` that `head` removes, replaces or extends.

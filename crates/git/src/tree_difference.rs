@@ -2,10 +2,9 @@
 
 use std::{collections::BTreeMap, ffi::OsStr, os::unix::ffi::OsStrExt as _, path::PathBuf};
 
-use domain::CommitId;
 use git2::{ObjectType, Oid, Repository, Tree, TreeEntry};
 
-use crate::{BareRepository, Error};
+use crate::Error;
 
 /// Path whose file, symbolic link or submodule differs between two trees.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,23 +80,13 @@ fn find_leaf(entry: Option<&TreeEntry<'_>>) -> Option<(Oid, i32)> {
     Some((entry.id(), entry.filemode()))
 }
 
-impl BareRepository {
-    /// Counts the files that differ between two commits.
-    ///
-    /// # Errors
-    /// [`Error::Missing`] when the repository lacks a commit.
-    pub fn count_changed_files(&self, base: &CommitId, head: &CommitId) -> Result<u32, Error> {
-        let (base, head) = (self.commit(base)?.tree_id(), self.commit(head)?.tree_id());
-        let differences = list_tree_differences(self.objects(), Some(base), Some(head))?;
-        Ok(u32::try_from(differences.len()).unwrap_or(u32::MAX))
-    }
-}
-
 #[cfg(test)]
 mod tests {
+    use domain::CommitId;
     use git2::{Delta, DiffOptions, FileMode, build::TreeUpdateBuilder};
 
     use super::*;
+    use crate::BareRepository;
 
     /// Repository for the trees of a test.
     struct TreeWorld {
