@@ -136,7 +136,6 @@ macro_rules! kinds {
     };
 }
 
-
 // These kinds come from comments, the API or the passage of time, never directly from a webhook.
 pub(crate) mod decision;
 pub(crate) mod dispatch;
