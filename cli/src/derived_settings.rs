@@ -82,16 +82,21 @@ pub(crate) async fn bind_all(
         let usual = listen
             .listen
             .unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
-        // Port 0 makes the kernel choose a free port.
-        let address = if free_ports {
-            SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+        let listener = if free_ports {
+            // The port stays reserved for a service that a separate process starts there later.
+            servers::bind_free_port().and_then(into_async)?
         } else {
-            usual
+            let listener = TcpListener::bind(usual).await;
+            listener.with_context(|| format!("cannot listen on {usual}"))?
         };
-        let listener = TcpListener::bind(address).await;
-        bound.push(listener.with_context(|| format!("cannot listen on {address}"))?);
+        bound.push(listener);
     }
     bound.try_into().map_err(|_| anyhow::anyhow!("five listeners"))
+}
+
+fn into_async(listener: std::net::TcpListener) -> std::io::Result<TcpListener> {
+    listener.set_nonblocking(true)?;
+    TcpListener::from_std(listener)
 }
 
 /// Adds the settings that follow from the start: addresses, data folders, a new grant key, an API

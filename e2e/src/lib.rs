@@ -6,7 +6,6 @@ pub mod findings;
 mod internal_tls;
 pub mod longest_path;
 mod notes;
-mod ports;
 mod previous_release;
 mod private_servers;
 mod processes;
@@ -20,7 +19,6 @@ pub use journeyman::demo::{
     run_ci_tests, sign_webhook,
 };
 pub use notes::{NOISE, NoteCourse, NoteTicket};
-pub use ports::free_port;
 pub use previous_release::PreviousRelease;
 pub use processes::{ConsoleProcess, ReplicaProcesses, find_binary, first_line};
 pub use world::{Options, ServiceMode, TestWorld};

@@ -16,7 +16,7 @@ use tokio::{
     process::{Child, Command},
 };
 
-use crate::{balancer::ReplicaBalancer, ports::free_port, previous_release::PreviousRelease};
+use crate::{balancer::ReplicaBalancer, previous_release::PreviousRelease};
 
 /// Variable of every service that names the trusted authorities.
 const AUTHORITY: &str = "SSL_CERT_FILE";
@@ -287,7 +287,7 @@ impl ReplicaProcesses {
         let section = service.to_uppercase();
         let mut own = vec![(
             format!("JOURNEYMAN__{section}__LISTEN"),
-            format!("127.0.0.1:{}", free_port()?),
+            format!("127.0.0.1:{}", servers::free_port()?),
         )];
         let folder = format!("JOURNEYMAN__{section}__DATA_DIR");
         own.extend(

@@ -1,14 +1,13 @@
 //! Cluster of three real `nats-server` processes with `JetStream` on loopback.
 
-use std::net::TcpListener;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::{ClusterMember, Error, NatsOptions, NatsServer};
+use crate::{ClusterMember, Error, NatsOptions, NatsServer, free_port};
 
 const SERVERS: usize = 3;
-// Another process may take a free port between its choice and the start.
+// Another program may take a free port between its choice and the start.
 const TRIES: u32 = 3;
 /// Time in which the servers must elect the leaders of their streams.
 const HEALTHY_WITHIN: Duration = Duration::from_secs(30);
@@ -37,10 +36,10 @@ impl NatsCluster {
     }
 
     async fn start_once(options: &NatsOptions) -> Result<Self, Error> {
-        let peer_ports = free_ports().map_err(|source| Error::Files {
-            path: std::env::temp_dir(),
-            source,
-        })?;
+        let peer_ports: Vec<u16> = (0..SERVERS)
+            .map(|_| free_port())
+            .collect::<std::io::Result<_>>()
+            .map_err(|source| Error::Port { source })?;
         let starting = peer_ports.iter().enumerate().map(|(number, route_port)| {
             NatsServer::start_with(NatsOptions {
                 data_dir: None,
@@ -105,15 +104,6 @@ impl NatsCluster {
     pub fn servers_mut(&mut self) -> &mut [NatsServer] {
         &mut self.servers
     }
-}
-
-fn free_ports() -> std::io::Result<Vec<u16>> {
-    // All ports are held until the last one is chosen, so that they differ.
-    let listeners: Vec<TcpListener> = (0..SERVERS)
-        .map(|_| TcpListener::bind("127.0.0.1:0"))
-        .collect::<std::io::Result<_>>()?;
-    let port = |listener: &TcpListener| Ok(listener.local_addr()?.port());
-    listeners.iter().map(port).collect()
 }
 
 #[cfg(test)]

@@ -7,6 +7,7 @@
 mod cleanup;
 mod cluster;
 mod nats;
+mod ports;
 mod process;
 mod program_search;
 mod redis;
@@ -14,6 +15,7 @@ mod redis;
 pub use cleanup::{ScratchFolder, ServerRemains};
 pub use cluster::NatsCluster;
 pub use nats::{ClusterMember, FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
+pub use ports::{bind_free_port, free_port};
 pub use program_search::find_program;
 pub use redis::{RedisOptions, RedisServer, redis_version};
 
@@ -56,8 +58,14 @@ pub enum Error {
         /// Error of the system.
         source: std::io::Error,
     },
+    /// No port of the loopback interface is free.
+    #[error("no free port on 127.0.0.1: {source}")]
+    Port {
+        /// Error of the system.
+        source: std::io::Error,
+    },
     /// The output of `--version` contains no version.
-    #[error("{} does not tell its version: {output:?}", program.display())]
+    #[error("{} prints no version: {output:?}", program.display())]
     Version {
         /// Path of the program.
         program: PathBuf,

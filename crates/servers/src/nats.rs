@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-use crate::process::{DataDir, ServerProcess, write_private};
+use crate::process::{DataDir, ServerProcess, launch_at_free_port, write_private};
 use crate::{Error, ServerRemains, find_program};
 
 const NAME: &str = "nats-server";
@@ -112,7 +112,13 @@ impl NatsServer {
             max_file_store: options.max_file_store,
             cluster: options.cluster,
         };
-        let (process, port) = launch_nats(&program, data.path(), options.port, &settings).await?;
+        let (process, port) = match options.port {
+            Some(port) => (launch_nats(&program, data.path(), port, &settings).await?, port),
+            None => {
+                launch_at_free_port(async |port| launch_nats(&program, data.path(), port, &settings).await)
+                    .await?
+            }
+        };
         Ok(Self {
             process,
             program,
@@ -202,8 +208,7 @@ impl NatsServer {
     pub async fn restart(&mut self) -> Result<(), Error> {
         // The port and the store are free only after the old process has ended.
         self.stop().await;
-        (self.process, self.port) =
-            launch_nats(&self.program, self.data.path(), Some(self.port), &self.settings).await?;
+        self.process = launch_nats(&self.program, self.data.path(), self.port, &self.settings).await?;
         Ok(())
     }
 }
@@ -219,15 +224,15 @@ pub fn nats_version(explicit: Option<&Path>) -> Result<semver::Version, Error> {
 async fn launch_nats(
     program: &Path,
     data: &Path,
-    port: Option<u16>,
+    port: u16,
     settings: &NatsServerSettings,
-) -> Result<(ServerProcess, u16), Error> {
+) -> Result<ServerProcess, Error> {
     let file = data.join("nats.conf");
     write_private(&file, &settings.text(data, port))?;
     let args = [Path::new("--config"), file.as_path()];
     let mut process = ServerProcess::spawn(NAME, program, &args, &data.join("nats.log"))?;
-    let port = process.ready(async |pid| answering_port(data, pid).await).await?;
-    Ok((process, port))
+    process.ready(async |pid| answering_port(data, pid).await).await?;
+    Ok(process)
 }
 
 /// Settings that a restart keeps.
@@ -240,10 +245,7 @@ struct NatsServerSettings {
 }
 
 impl NatsServerSettings {
-    fn text(&self, data: &Path, port: Option<u16>) -> String {
-        // With -1 the server itself chooses a free port and writes it to its ports file, so no other
-        // process can take the port first.
-        let port = port.map_or_else(|| "-1".to_owned(), |port| port.to_string());
+    fn text(&self, data: &Path, port: u16) -> String {
         let sync = match self.sync {
             FileSync::Interval => "2m",
             FileSync::Always => "always",

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use crate::Error;
 use crate::cleanup::{OwnerWatcher, ServerRecord, ServerRemains};
+use crate::{Error, free_port};
 
 /// Time in which a server must answer.
 const READY_WITHIN: Duration = Duration::from_secs(10);
@@ -19,6 +19,7 @@ const READY_WITHIN: Duration = Duration::from_secs(10);
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);
 const LOG_TAIL_LINES: usize = 15;
+const PORT_TRIES: u32 = 5;
 
 /// Data directory: a given one is kept, a temporary one is deleted with its owner.
 pub(crate) enum DataDir {
@@ -73,6 +74,32 @@ pub(crate) fn write_private(path: &Path, text: &str) -> Result<(), Error> {
         file.write_all(text.as_bytes())
     };
     written().map_err(|source| map_file_error(path, source))
+}
+
+/// Starts a server on a reserved port, and on another one if a program outside has taken the port meanwhile.
+///
+/// # Errors
+/// That of `launch`, or [`Error::Port`].
+pub(crate) async fn launch_at_free_port(
+    launch: impl AsyncFn(u16) -> Result<ServerProcess, Error>,
+) -> Result<(ServerProcess, u16), Error> {
+    let mut tries = 0;
+    loop {
+        tries += 1;
+        let port = free_port().map_err(|source| Error::Port { source })?;
+        match launch(port).await {
+            Ok(process) => return Ok((process, port)),
+            Err(error) if tries < PORT_TRIES && is_port_in_use(&error) => {
+                tracing::debug!(port, %error, "trying another port");
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// True if the log of a server that ended contains the system's message about a used port.
+fn is_port_in_use(error: &Error) -> bool {
+    matches!(error, Error::NotReady { log_tail, .. } if log_tail.to_ascii_lowercase().contains("address already in use"))
 }
 
 /// Running child process. Dropping it kills and reaps it.

@@ -3,16 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::net::TcpStream;
 
-use crate::process::{DataDir, ServerProcess, map_file_error, write_private};
+use crate::process::{DataDir, ServerProcess, launch_at_free_port, map_file_error, write_private};
 use crate::{Error, ServerRemains, TlsFiles, find_program};
 
 const NAME: &str = "redis-server";
 const OTHER_NAME: &str = "valkey-server";
 const VARIABLE: &str = "JOURNEYMAN_REDIS_SERVER";
-// Another process may take a free port between its choice and the start.
-const PORT_TRIES: u32 = 5;
 
 /// Options of a `redis-server`.
 #[derive(Debug, Clone, Default)]
@@ -73,7 +71,10 @@ impl RedisServer {
         };
         let (process, port) = match options.port {
             Some(port) => (launch_redis(&program, data.path(), port, &settings).await?, port),
-            None => launch_anywhere(&program, data.path(), &settings).await?,
+            None => {
+                launch_at_free_port(async |port| launch_redis(&program, data.path(), port, &settings).await)
+                    .await?
+            }
         };
         Ok(Self {
             process,
@@ -167,24 +168,6 @@ struct RedisServerSettings {
     tls: Option<TlsFiles>,
 }
 
-async fn launch_anywhere(
-    program: &Path,
-    data: &Path,
-    settings: &RedisServerSettings,
-) -> Result<(ServerProcess, u16), Error> {
-    let mut tries = 0;
-    loop {
-        tries += 1;
-        // Redis cannot choose a free port itself: its port 0 means no listener.
-        let port = free_port(data).await?;
-        match launch_redis(program, data, port, settings).await {
-            Ok(process) => return Ok((process, port)),
-            Err(error) if tries == PORT_TRIES => return Err(error),
-            Err(error) => tracing::debug!(port, %error, "trying another port"),
-        }
-    }
-}
-
 async fn launch_redis(
     program: &Path,
     data: &Path,
@@ -227,16 +210,6 @@ async fn launch_redis(
         })
         .await?;
     Ok(process)
-}
-
-async fn free_port(data: &Path) -> Result<u16, Error> {
-    let listener = TcpListener::bind("127.0.0.1:0")
-        .await
-        .map_err(|source| map_file_error(data, source))?;
-    Ok(listener
-        .local_addr()
-        .map_err(|source| map_file_error(data, source))?
-        .port())
 }
 
 async fn await_redis_answer(port: u16) -> Option<()> {

@@ -5,7 +5,6 @@ use std::time::Duration;
 use journeyman::local::{PreparedServices, StartPlan};
 use rustix::process::Signal;
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, poll_until};
-use tokio::net::TcpSocket;
 
 use crate::{
     program::{Program, run_program},
@@ -24,26 +23,6 @@ async fn build_service_settings(stage: &Stage, nats: u16, redis: u16) -> Vec<(St
     let environment = replace_setting(&environment, "REDIS__URL", &format!("redis://127.0.0.1:{redis}"));
     let plan = StartPlan::on_free_ports(environment, stage.path().join("data"));
     PreparedServices::new(plan).await.unwrap().environment
-}
-
-/// Port without an answer. No other process gets it while it is held.
-struct HeldPort(TcpSocket);
-
-impl HeldPort {
-    fn new() -> Self {
-        let socket = TcpSocket::new_v4().unwrap();
-        socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
-        Self(socket)
-    }
-
-    fn number(&self) -> u16 {
-        self.0.local_addr().unwrap().port()
-    }
-
-    /// Releases the port for a server that starts now.
-    fn release(self) -> u16 {
-        self.number()
-    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -172,15 +151,15 @@ async fn fetch_readiness(service: &str, environment: &[(String, String)]) -> Opt
 #[tokio::test(flavor = "multi_thread")]
 async fn servers_may_come_late() {
     let stage = Stage::start("").await;
-    let (nats, redis) = (HeldPort::new(), HeldPort::new());
-    let environment = build_service_settings(&stage, nats.number(), redis.number()).await;
+    let (nats, redis) = (servers::free_port().unwrap(), servers::free_port().unwrap());
+    let environment = build_service_settings(&stage, nats, redis).await;
     let (ingest, planner, reporter) = tokio::join!(
         start_early("ingest", &environment, &stage),
         start_early("planner", &environment, &stage),
         start_early("reporter", &environment, &stage)
     );
     let _nats = NatsServer::start_with(NatsOptions {
-        port: Some(nats.release()),
+        port: Some(nats),
         ..NatsOptions::default()
     })
     .await
@@ -191,7 +170,7 @@ async fn servers_may_come_late() {
         .until_output_contains("tickets are worked on without leases, and each planner counts budgets for itself, until redis answers again")
         .await;
     let _redis = RedisServer::start_with(RedisOptions {
-        port: Some(redis.release()),
+        port: Some(redis),
         ..RedisOptions::default()
     })
     .await

@@ -169,9 +169,7 @@ async fn serve_listens_with_rules_of_folder() {
         environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
     }
     let environment = replace_setting(&environment, "INGEST__LISTEN", "127.0.0.2:1");
-    let free = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
-    let port = free.local_addr().unwrap().port().to_string();
-    drop(free);
+    let port = servers::free_port().unwrap().to_string();
     let wrong = ["serve", "--port", &port, "--config-dir", "nowhere"];
     let ran = stage.run(&wrong, &environment).await;
     assert_eq!(

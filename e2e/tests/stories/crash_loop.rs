@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::{RunStatus, TicketKey, TicketRow};
-use e2e::{ProviderDialect, StandInVendors, free_port};
+use e2e::{ProviderDialect, StandInVendors};
 use queue::{KeyValueBucket, Queue};
 use rustix::process::Signal;
 use serde_json::json;
@@ -58,7 +58,7 @@ impl Stage {
         for section in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
             set(
                 &format!("{section}__LISTEN"),
-                format!("127.0.0.1:{}", free_port().unwrap()),
+                format!("127.0.0.1:{}", servers::free_port().unwrap()),
             );
         }
         let key = vendors.file_ticket();

@@ -8,7 +8,7 @@ use std::{
 };
 
 use domain::StopReason;
-use e2e::{Options, ServiceMode, TestWorld, free_port};
+use e2e::{Options, ServiceMode, TestWorld};
 use serde_json::{Value, json};
 use testkit::{ScriptStep, fixture};
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -231,7 +231,7 @@ fn step_one() -> ScriptStep {
 
 async fn start_measured_world() -> (TestWorld, Vec<String>) {
     let registry = start_registry().await;
-    let executor = format!("127.0.0.1:{}", free_port().unwrap());
+    let executor = format!("127.0.0.1:{}", servers::free_port().unwrap());
     let fetch = |url: &str| {
         format!(
             "python3 -c \"import os, urllib.request as r; r.urlopen(os.path.expandvars('{url}')).read()\""

@@ -34,9 +34,7 @@ pub(super) async fn start_process(
         keys = lines.collect();
     })
     .await;
-    let free = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = free.local_addr().unwrap();
-    drop(free);
+    let address = format!("127.0.0.1:{}", servers::free_port().unwrap());
     let folder = world.folder.path();
     let (file, data) = (folder.join("own.toml"), folder.join("own"));
     let mut command = Command::new(env!("CARGO_BIN_EXE_executor"));

@@ -188,10 +188,10 @@ impl MatrixStage {
         set("NATS__URL", nats.url());
         set("NATS__REPLICAS", nats.replicas().to_string());
         set("REDIS__URL", redis.url());
-        let ingest = e2e::free_port()?;
+        let ingest = servers::free_port()?;
         set("INGEST__LISTEN", format!("127.0.0.1:{ingest}"));
         for section in ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
-            let port = e2e::free_port()?;
+            let port = servers::free_port()?;
             set(&format!("{section}__LISTEN"), format!("127.0.0.1:{port}"));
         }
         let webhooks = format!("http://127.0.0.1:{ingest}/webhooks");

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use e2e::{NoteTicket, Options, ReplicaProcesses, ServiceMode, TestWorld, free_port};
+use e2e::{NoteTicket, Options, ReplicaProcesses, ServiceMode, TestWorld};
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer};
 use tokio::time::Instant;
 
@@ -37,11 +37,11 @@ pub(crate) struct FaultStage {
 impl FaultStage {
     pub(crate) async fn start(schedule: &FaultSchedule) -> anyhow::Result<Self> {
         let nats = NatsServer::start_with(NatsOptions {
-            port: Some(free_port()?),
+            port: Some(servers::free_port()?),
             ..NatsOptions::default()
         });
         let redis = RedisServer::start_with(RedisOptions {
-            port: Some(free_port()?),
+            port: Some(servers::free_port()?),
             ..RedisOptions::default()
         });
         let (nats, redis) = (nats.await?, redis.await?);

@@ -2,14 +2,15 @@
 
 use std::{
     collections::VecDeque,
+    io,
     net::{Ipv4Addr, TcpListener, UdpSocket},
     ops::Range,
 };
 
-use anyhow::Context;
 use parking_lot::Mutex;
 
-// Range below the system's ephemeral ports, which outgoing connections use.
+// Range below the system's ephemeral ports: no outgoing connection and no listener on port 0 takes one of these
+// while its owner restarts.
 const PORTS: Range<u16> = 12_000..30_000;
 const TRIES: usize = 1_000;
 // Maximum number of reservations of a process. The oldest is released for a new one.
@@ -19,26 +20,36 @@ const MOST_RESERVED: usize = 256;
 // program here uses these UDP ports.
 static RESERVED: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 
-/// Returns a free loopback port. No other call in any process gets it until this process ends or reserves 256
-/// more.
+/// Returns a free loopback port, to start a server there. No other call in any process gets it until this process
+/// ends or reserves 256 more.
 ///
 /// # Errors
 /// When 1,000 random ports are all in use.
-pub fn free_port() -> anyhow::Result<u16> {
+pub fn free_port() -> io::Result<u16> {
+    Ok(bind_free_port()?.local_addr()?.port())
+}
+
+/// Binds a free loopback port that stays reserved as [`free_port`] describes, also after the listener is closed.
+///
+/// # Errors
+/// When 1,000 random ports are all in use.
+pub fn bind_free_port() -> io::Result<TcpListener> {
     let mut tries = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(TRIES);
-    let (port, reservation) = tries.find_map(reserve_port).context("no free port")?;
+    let (listener, reservation) = tries
+        .find_map(reserve_port)
+        .ok_or_else(|| io::Error::new(io::ErrorKind::AddrInUse, "no free port"))?;
     let mut reserved = RESERVED.lock();
     if reserved.len() == MOST_RESERVED {
         reserved.pop_front();
     }
     reserved.push_back(reservation);
-    Ok(port)
+    Ok(listener)
 }
 
-fn reserve_port(port: u16) -> Option<(u16, UdpSocket)> {
+fn reserve_port(port: u16) -> Option<(TcpListener, UdpSocket)> {
     let reservation = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
-    TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
-    Some((port, reservation))
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok()?;
+    Some((listener, reservation))
 }
 
 #[cfg(test)]
@@ -49,9 +60,12 @@ mod tests {
 
     #[test]
     fn port_is_reserved_for_one_caller() {
-        let port = free_port().unwrap();
+        let listener = bind_free_port().unwrap();
+        let port = listener.local_addr().unwrap().port();
         assert!(PORTS.contains(&port));
         assert!(reserve_port(port).is_none());
+        drop(listener);
+        assert!(reserve_port(port).is_none(), "reserved without a listener");
         TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
         let ports: HashSet<u16> = (0..100).map(|_| free_port().unwrap()).collect();
         assert_eq!(ports.len(), 100);
