@@ -405,6 +405,49 @@ fn no_code_calls_a_merge_endpoint() {
 }
 
 /// An error's text describes the error alone, so a log line must also contain the causes.
+// A listener that only chooses a port is dropped within as many statements.
+const MOST_STATEMENTS: usize = 3;
+
+/// Returns variables of listeners on a port of the system's choice that the text drops to reuse the port.
+fn list_dropped_listeners(text: &str) -> Vec<&str> {
+    let chosen = text.split_inclusive(';').filter(|statement| {
+        statement.contains("TcpListener::bind(")
+            && (statement.contains(":0\"") || statement.contains("LOCALHOST, 0)"))
+    });
+    let names = chosen.filter_map(|statement| {
+        let (_, rest) = statement.rsplit_once("let ")?;
+        let (name, value) = rest.split_once('=')?;
+        // The listener of such a statement is gone at its end.
+        let is_gone = value.contains(".local_addr()");
+        let name = name.trim().trim_start_matches("mut ");
+        let (_, after) = text.split_once(statement)?;
+        // A listener that is used before it is dropped serves a test itself.
+        let dropped = format!("drop({name});");
+        let is_dropped = after
+            .split_inclusive(';')
+            .take(MOST_STATEMENTS)
+            .any(|next| next.contains(&dropped));
+        (is_gone || is_dropped).then_some(name)
+    });
+    names.collect()
+}
+
+#[test]
+fn free_ports_are_reserved_until_their_use() {
+    // The system gives such a port to any connection, so `servers::free_port` chooses it, or port 1 refuses.
+    for file in rust_files(&find_repository_root()) {
+        let text = fs::read_to_string(&file).unwrap();
+        let found = list_dropped_listeners(&text);
+        let is_this = file.ends_with("e2e/tests/architecture.rs");
+        assert!(found.is_empty() || is_this, "{}: {found:?}", file.display());
+    }
+    let bind = "let free = TcpListener::bind(\"127.0.0.1:0\").await?;";
+    assert_eq!(list_dropped_listeners(&format!("{bind} drop(free);")), ["free"]);
+    assert!(list_dropped_listeners(&format!("{bind} serve(free);")).is_empty());
+    let gone = "let port = TcpListener::bind((LOCALHOST, 0))?.local_addr()?;";
+    assert_eq!(list_dropped_listeners(gone), ["port"]);
+}
+
 #[test]
 fn errors_are_logged_with_their_causes() {
     let mut seen = 0;
