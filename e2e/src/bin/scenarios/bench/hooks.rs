@@ -92,7 +92,9 @@ async fn beside_idle(sender: &SignedWebhookSender) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Holds a connection that sends half a request head. It reconnects a second after the service closes it.
+/// Holds a connection that sends half a request head. It reconnects about a second after the service closes it:
+/// at random, because all of them at one moment would displace the connection of a webhook before its request
+/// arrives.
 async fn stay_idle(address: String, open: Arc<Semaphore>) {
     let mut first = true;
     loop {
@@ -103,7 +105,7 @@ async fn stay_idle(address: String, open: Arc<Semaphore>) {
             }
             let _ = stream.read(&mut [0; 64]).await;
         }
-        tokio::time::sleep(Duration::from_secs(1)).await;
+        tokio::time::sleep(Duration::from_millis(fastrand::u64(500..1_500))).await;
     }
 }
 
