@@ -78,17 +78,26 @@ async fn older_stream_migrates_and_keeps_messages() {
     assert_eq!((after.max_age, after.allow_direct), (30 * DAY, true));
     assert_eq!(after.duplicate_window, Duration::from_secs(120));
     assert_eq!(after.max_bytes, 1 << 30, "an operator's own limit stays");
-    assert_eq!(after.metadata[LABEL], "6");
+    assert_eq!(after.metadata[LABEL], "7");
     assert_eq!(log.read_after(&build_ticket_key(1), 0).await.unwrap().len(), 1);
 }
 
 #[tokio::test]
-async fn stream_without_compression_migrates_in_place() {
+async fn other_compression_migrates_in_place() {
+    use stream::Compression::{None as Unpacked, S2};
+    let wanted = [
+        ("JOURNAL", S2),
+        ("OBJ_objects", S2),
+        ("KV_runs", Unpacked),
+        ("DELIVERIES", Unpacked),
+        ("WAKEUPS", Unpacked),
+    ];
     let world = World::new().await;
     let journal = world.queue.journal();
-    for name in ["JOURNAL", "KV_runs"] {
-        change_stream_config(&world, name, Some(5), |config| {
-            config.compression = Some(stream::Compression::None);
+    for (name, compression) in &wanted {
+        let other = if *compression == S2 { Unpacked } else { S2 };
+        change_stream_config(&world, name, Some(6), |config| {
+            config.compression = Some(other);
         })
         .await;
     }
@@ -97,9 +106,9 @@ async fn stream_without_compression_migrates_in_place() {
         .await
         .unwrap();
     world.queue.ensure_topology().await.unwrap();
-    for name in ["JOURNAL", "KV_runs", "OBJ_objects", "DELIVERIES"] {
+    for (name, compression) in wanted {
         let config = stream_config(&world, name).await;
-        assert_eq!(config.compression, Some(stream::Compression::S2), "{name}");
+        assert_eq!(config.compression, Some(compression), "{name}");
     }
     journal
         .append(&build_run_id(1), first, &build_entry(1, "b"))
@@ -177,14 +186,14 @@ async fn lossy_or_fixed_change_is_refused() {
 #[tokio::test]
 async fn late_older_release_keeps_newer_limits() {
     let world = World::new().await;
-    change_stream_config(&world, "JOURNAL", Some(7), |config| config.max_age = 7 * DAY).await;
-    change_stream_config(&world, "TRIGGERS", Some(7), |config| config.max_age = 60 * DAY).await;
+    change_stream_config(&world, "JOURNAL", Some(8), |config| config.max_age = 7 * DAY).await;
+    change_stream_config(&world, "TRIGGERS", Some(8), |config| config.max_age = 60 * DAY).await;
     world.queue.ensure_topology().await.unwrap();
     for (stream, days) in [("JOURNAL", 7), ("TRIGGERS", 60)] {
         let config = stream_config(&world, stream).await;
         assert_eq!(
             (config.max_age, config.metadata[LABEL].as_str()),
-            (days * DAY, "7")
+            (days * DAY, "8")
         );
     }
 }
