@@ -15,7 +15,7 @@ use crate::{
     mirror::MirrorStore,
     retrieval::IndexRegistry,
     setup::{CheckoutPool, cache::SetupCache},
-    workspace::WorkspaceStart,
+    workspace::{Workspace, WorkspaceStart},
 };
 
 /// Stores of all kinds, in the data folder.
@@ -98,6 +98,13 @@ impl DiskStore {
         self.make_room();
         if self.has_room() {
             self.pool.prepare(next);
+        }
+    }
+
+    /// Keeps the files of a workspace that no call touched for the next run of its kind, if there is room. Blocks.
+    pub(crate) fn keep_untouched(&self, workspace: Workspace) {
+        if self.has_room() {
+            self.pool.keep(workspace);
         }
     }
 

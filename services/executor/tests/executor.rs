@@ -214,6 +214,26 @@ impl World {
             .to_owned()
     }
 
+    /// Number of folders in a part of the data folder.
+    fn count_folders(&self, part: &str) -> usize {
+        std::fs::read_dir(self.folder.path().join("data").join(part))
+            .unwrap()
+            .count()
+    }
+
+    /// Waits until a part of the data folder has this number of folders, at most a minute.
+    async fn await_folders(&self, part: &str, wanted: usize) {
+        let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
+        while self.count_folders(part) != wanted {
+            let found = self.count_folders(part);
+            assert!(
+                tokio::time::Instant::now() < deadline,
+                "{part}: {found}, wanted {wanted}"
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
     async fn try_open(
         &self,
         number: u64,
@@ -876,16 +896,7 @@ async fn results_report_actual_sandbox_level() {
 async fn prepared_checkout_serves_next_run() {
     let world = World::start(3).await;
     let first = world.open(1).await;
-    let ready = || {
-        std::fs::read_dir(world.folder.path().join("data/ready"))
-            .unwrap()
-            .count()
-    };
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
-    while ready() == 0 {
-        assert!(tokio::time::Instant::now() < deadline, "nothing is made ready");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+    world.await_folders("ready", 1).await;
     first
         .shell("c1", "echo mine > README.md; echo x > ignored.txt")
         .await;
@@ -905,6 +916,32 @@ async fn prepared_checkout_serves_next_run() {
             .ok("c2", "write_file", json!({ "path": "README.md", "content": "x" }))
             .await
             .changed
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn untouched_workspace_serves_next_run() {
+    let world = World::start(3).await;
+    let first = world.open(1).await;
+    world.await_folders("ready", 1).await;
+    first.close().await;
+    world.await_folders("ready", 2).await;
+    assert_eq!(world.count_folders("workspaces"), 0);
+    // Of two kept checkouts, the second one is the folder of the first run.
+    let (second, third) = (world.open(2).await, world.open(3).await);
+    for session in [&second, &third] {
+        let text = session.shell("c1", "git status --short; ls -A").await;
+        assert_eq!(text, "exit code: 0\n.git\n.gitignore\nAGENTS.md\nREADME.md\n");
+    }
+    world.await_folders("ready", 1).await;
+    for session in [second, third] {
+        session.close().await;
+    }
+    world.await_folders("workspaces", 0).await;
+    assert_eq!(
+        world.count_folders("ready"),
+        1,
+        "a folder that a command used is deleted"
     );
 }
 

@@ -269,7 +269,7 @@ async fn execute_check(
     sink: &mpsc::Sender<Vec<u8>>,
 ) -> Result<CheckResult, Status> {
     let (open, is_shown) = (&call.used.open, call.registry.sandbox.shows_checks());
-    let Some(turn) = cancel.run_until_cancelled(open.turn.write()).await else {
+    let Some(turn) = cancel.run_until_cancelled(open.exclusive_turn()).await else {
         return Err(Status::aborted(CUT_BEFORE_START));
     };
     if !is_shown {
@@ -302,7 +302,7 @@ async fn execute_check(
         scratch.end()?;
         let facts = || {
             // No tool may change the files meanwhile. A check with swapped folders has the turn already.
-            let _turn = is_shown.then(|| judging.turn.blocking_write());
+            let _turn = is_shown.then(|| judging.blocking_turn());
             RepositoryFacts::read(&judging.workspace).ok()
         };
         let ran = ran.map(|ran| judge_result(ran, found.flatten(), facts));

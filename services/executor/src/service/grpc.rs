@@ -217,7 +217,7 @@ impl ExecutorService for ExecutorGrpc {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
         // No tool may change the files during the inspection.
-        let _turn = used.open.turn.write().await;
+        let _turn = used.open.exclusive_turn().await;
         let (workspace, ticket) = (Arc::clone(&used.open.workspace), message.ticket_text.clone());
         let report = run_blocking(move || inspection::inspect_change(&workspace, &ticket)).await?;
         Ok(Response::new(report.into()))
@@ -229,7 +229,7 @@ impl ExecutorService for ExecutorGrpc {
     ) -> Result<Response<Self::SnapshotWorkspaceStream>, Status> {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
-        let _turn = used.open.turn.write().await;
+        let _turn = used.open.exclusive_turn().await;
         let (workspace, time_s) = (Arc::clone(&used.open.workspace), message.commit_time_s);
         let base = workspace.git.base.to_string();
         let taken = run_blocking(move || workspace.snapshot(time_s));

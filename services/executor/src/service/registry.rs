@@ -164,10 +164,11 @@ impl WorkspaceRegistry {
         if workspace.id == id { Ok(used) } else { Err(gone()) }
     }
 
-    /// Registers an open workspace. `base_origin`: the base with its setup, if results on it may serve other runs.
+    /// Registers an open workspace. `is_untouched`: its files are those of its base alone, and no command ran in it.
+    /// `base_origin`: the base with its setup, if results on it may serve other runs.
     pub(crate) fn add(
         &self,
-        workspace: Arc<Workspace>,
+        (workspace, is_untouched): (Arc<Workspace>, bool),
         index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
         base_origin: Option<BaseOrigin>,
@@ -175,7 +176,7 @@ impl WorkspaceRegistry {
         let run = workspace.run.clone();
         let changed = self.capacity.notifier();
         let open = Arc::new(OpenedWorkspace::new(
-            workspace,
+            (workspace, is_untouched),
             index,
             slot,
             base_origin,
@@ -188,13 +189,24 @@ impl WorkspaceRegistry {
     }
 
     /// Closes the run's workspace. The returned token is cancelled when its last use is over and the slot is
-    /// free.
+    /// free. The files of an untouched workspace are kept for the next run, others are deleted.
     pub(crate) fn close(&self, run: &RunId) -> Option<CancellationToken> {
         let open = self.open.lock().remove(run)?;
         open.cancel_calls();
         let gone = open.gone();
+        let store = Arc::clone(&self.store);
         // Dropping deletes the checkout, which blocks.
-        tokio::task::spawn_blocking(move || drop(open));
+        tokio::task::spawn_blocking(move || {
+            // While a last call uses the workspace, it may still change files, and the end of the call deletes them.
+            let Some(open) = Arc::into_inner(open) else {
+                return;
+            };
+            let workspace = open.untouched_workspace();
+            drop(open);
+            if let Some(workspace) = workspace.and_then(Arc::into_inner) {
+                store.keep_untouched(workspace);
+            }
+        });
         Some(gone)
     }
 

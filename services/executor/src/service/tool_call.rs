@@ -279,11 +279,11 @@ enum ToolTurn<'a> {
 async fn take_turn(open: &OpenedWorkspace, is_read: bool) -> ToolTurn<'_> {
     if is_read {
         ToolTurn::Shared {
-            _guard: open.turn.read().await,
+            _guard: open.shared_turn().await,
         }
     } else {
         ToolTurn::Alone {
-            _guard: open.turn.write().await,
+            _guard: open.exclusive_turn().await,
         }
     }
 }

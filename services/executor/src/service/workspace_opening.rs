@@ -126,15 +126,17 @@ pub(crate) async fn open_workspace(
         Workspace::create(&folder, start, ready)
     });
     let workspace = Arc::new(failpoint::around("executor.workspace.create", workspace).await?);
+    let has_commands = !spec.setup.is_empty() || !spec.programs.is_empty();
     // Also after a failure, because the planner repeats the call.
     let opened = CancellationToken::new();
     let _at_end = opened.clone().drop_guard();
-    if !spec.setup.is_empty() || !spec.programs.is_empty() {
+    if has_commands {
         // Setup takes minutes, in which another run may begin.
         opened.cancel();
     }
     drop(registry.store.prepare_after(opened, next));
     let base_origin = describe_base(registry, &workspace, &spec.setup, &spec.programs);
+    let is_untouched = !has_commands && merged.is_none() && restore.is_none();
     let preparation = SetupPlan {
         commands: spec.setup,
         programs: spec.programs,
@@ -144,7 +146,12 @@ pub(crate) async fn open_workspace(
     let setup = Box::pin(setup::run_setup(registry, &workspace, preparation)).await?;
     fill_files(&workspace, merged, restore).await?;
     let has_failed = setup.as_ref().is_some_and(|setup| setup.failed);
-    let used = registry.add(workspace, index, slot, base_origin.filter(|_| !has_failed));
+    let used = registry.add(
+        (workspace, is_untouched),
+        index,
+        slot,
+        base_origin.filter(|_| !has_failed),
+    );
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     build_open_response(registry, &used, spec.template_path, (false, setup)).await
 }

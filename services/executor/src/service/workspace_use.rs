@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicUsize, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -11,7 +11,7 @@ use std::{
 use parking_lot::Mutex;
 use proto::executor::{CheckResult, ToolResult};
 use tokio::{
-    sync::{OnceCell, OwnedSemaphorePermit, RwLock, watch},
+    sync::{OnceCell, OwnedSemaphorePermit, RwLock, RwLockReadGuard, RwLockWriteGuard, watch},
     time::Instant,
 };
 use tokio_util::sync::CancellationToken;
@@ -33,7 +33,9 @@ pub(crate) struct OpenedWorkspace {
     pub(crate) calls: CallMemory<ToolResult>,
     pub(crate) checks: CallMemory<CheckResult>,
     /// Lock that permits several reads, or one other tool, at a time.
-    pub(crate) turn: RwLock<()>,
+    turn: RwLock<()>,
+    /// True while the files are those that the opening wrote: nobody had a turn, and no command ran.
+    is_untouched: AtomicBool,
     cancel: Mutex<CancellationToken>,
     last_used: Mutex<Instant>,
     running: AtomicUsize,
@@ -50,7 +52,7 @@ impl OpenedWorkspace {
     /// Creates the state of a workspace without calls. Its calls are cancelled with `stop`, and its end is
     /// published to `changed`.
     pub(crate) fn new(
-        workspace: Arc<Workspace>,
+        (workspace, is_untouched): (Arc<Workspace>, bool),
         index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
         base_origin: Option<BaseOrigin>,
@@ -63,6 +65,7 @@ impl OpenedWorkspace {
             calls: CallMemory::default(),
             checks: CallMemory::default(),
             turn: RwLock::default(),
+            is_untouched: AtomicBool::new(is_untouched),
             cancel: Mutex::new(stop.child_token()),
             last_used: Mutex::new(Instant::now()),
             running: AtomicUsize::new(0),
@@ -91,6 +94,30 @@ impl OpenedWorkspace {
         WorkspaceUse { open: self, cancel }
     }
 
+    /// Takes a turn beside other reads.
+    pub(crate) async fn shared_turn(&self) -> RwLockReadGuard<'_, ()> {
+        self.is_untouched.store(false, Ordering::Relaxed);
+        self.turn.read().await
+    }
+
+    /// Takes a turn alone.
+    pub(crate) async fn exclusive_turn(&self) -> RwLockWriteGuard<'_, ()> {
+        self.is_untouched.store(false, Ordering::Relaxed);
+        self.turn.write().await
+    }
+
+    /// Takes a turn alone. Blocks.
+    pub(crate) fn blocking_turn(&self) -> RwLockWriteGuard<'_, ()> {
+        self.is_untouched.store(false, Ordering::Relaxed);
+        self.turn.blocking_write()
+    }
+
+    /// Returns the workspace if its files serve the next run as they are.
+    pub(super) fn untouched_workspace(&self) -> Option<Arc<Workspace>> {
+        let is_untouched = self.is_untouched.load(Ordering::Relaxed);
+        is_untouched.then(|| Arc::clone(&self.workspace))
+    }
+
     /// Prepares a launcher for the next command, unless a tool or check is running.
     pub(crate) async fn prepare_launcher(&self, sandbox: &CommandSandbox) {
         // Without namespaces a check swaps the workspace's folders during its turn. A launcher that is confined
@@ -98,6 +125,7 @@ impl OpenedWorkspace {
         let Ok(_turn) = self.turn.try_write() else {
             return;
         };
+        self.is_untouched.store(false, Ordering::Relaxed);
         let place = tools::build_command_context(&self.workspace);
         sandbox.prepare(place, &self.workspace.spare).await;
     }

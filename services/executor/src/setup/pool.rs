@@ -5,7 +5,7 @@ use std::{collections::VecDeque, path::PathBuf};
 use domain::RepositoryName;
 use parking_lot::Mutex;
 
-use crate::workspace::{PreparedCheckout, WorkspaceStart};
+use crate::workspace::{PreparedCheckout, Workspace, WorkspaceStart};
 
 /// Checkouts that wait for a run, the newest last.
 pub(crate) struct CheckoutPool {
@@ -17,7 +17,7 @@ pub(crate) struct CheckoutPool {
 type PoolKey = (RepositoryName, String);
 
 impl CheckoutPool {
-    /// Creates a pool of at most `max` checkouts, one for each repository and base branch.
+    /// Creates a pool of at most `max` checkouts.
     pub(crate) fn new(folder: PathBuf, max: usize) -> Self {
         Self {
             folder,
@@ -57,6 +57,19 @@ impl CheckoutPool {
                 drop(gone);
             }
             Err(problem) => tracing::warn!(%problem, "no checkout could be made ready"),
+        }
+    }
+
+    /// Keeps the checkout of an untouched workspace, also beside others of its repository and branch. A full pool
+    /// deletes it: a busy repository must not displace the checkouts of others. Blocks.
+    pub(crate) fn keep(&self, untouched: Workspace) {
+        let key = (untouched.repository.clone(), untouched.git.base_branch.clone());
+        if self.ready.lock().len() >= self.max {
+            return;
+        }
+        match PreparedCheckout::from_untouched(&self.folder, untouched) {
+            Ok(kept) => self.ready.lock().push_back((key, kept)),
+            Err(problem) => tracing::warn!(%problem, "the files of an untouched workspace could not be kept"),
         }
     }
 

@@ -84,6 +84,16 @@ impl WalkScope {
 /// Folder that is deleted when it is dropped.
 pub(super) struct ScopedFolder(pub(super) PathBuf);
 
+impl ScopedFolder {
+    /// Renames the folder to `place`, which may exist as an empty folder.
+    pub(super) fn move_to(&mut self, place: PathBuf) -> io::Result<()> {
+        fs::rename(&self.0, &place)?;
+        // The destructor deletes the folder at this path, so it must name the new one.
+        self.0 = place;
+        Ok(())
+    }
+}
+
 impl Drop for ScopedFolder {
     fn drop(&mut self) {
         if let Err(error) = cleanup::remove_folder(&self.0) {

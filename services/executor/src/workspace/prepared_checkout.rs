@@ -1,15 +1,16 @@
 //! Prepared checkout that no run has used. A workspace at another commit changes only the files that differ.
 
-use std::{
-    fs,
-    path::{Path, PathBuf},
-};
+use std::path::{Path, PathBuf};
 
 use domain::CommitId;
 use git::ExternalContent;
 use git2::Oid;
 
-use super::{Workspace, WorkspaceError, WorkspaceStart, disk::ScopedFolder, stat_cache::StatCache};
+use super::{
+    Workspace, WorkspaceError, WorkspaceStart,
+    disk::{self, ScopedFolder},
+    stat_cache::StatCache,
+};
 use crate::{lfs_contents::LfsContents, mirror::MirrorPath};
 
 /// Files of one commit, with their git directory. Dropping it deletes its folder.
@@ -28,7 +29,18 @@ pub(crate) struct PreparedCheckout {
 impl PreparedCheckout {
     /// Writes a checkout of the base; `start` has no foundation. Blocks.
     pub(crate) fn create(folder: &Path, start: WorkspaceStart) -> Result<Self, WorkspaceError> {
-        let workspace = Workspace::create(folder, start, None)?;
+        Self::of_workspace(Workspace::create(folder, start, None)?)
+    }
+
+    /// Moves the files of a workspace to `folder`. No command ran in it, and no tool changed it. Blocks.
+    pub(crate) fn from_untouched(folder: &Path, workspace: Workspace) -> Result<Self, WorkspaceError> {
+        let place = disk::claim_folder(folder, &workspace.repository)?;
+        let mut kept = Self::of_workspace(workspace)?;
+        kept.folder.move_to(place)?;
+        Ok(kept)
+    }
+
+    fn of_workspace(workspace: Workspace) -> Result<Self, WorkspaceError> {
         let tree = workspace.history.tree();
         let tree = tree.ok_or_else(|| WorkspaceError::Trouble("a new checkout has no tree".to_owned()))?;
         Ok(Self {
@@ -49,9 +61,7 @@ impl PreparedCheckout {
 
     /// Moves its folder to another path.
     pub(super) fn move_to(mut self, place: PathBuf) -> Result<(ScopedFolder, PreparedFiles), WorkspaceError> {
-        fs::rename(&self.folder.0, &place)?;
-        // The destructor deletes the folder at this path, so it must name the new one.
-        self.folder.0.clone_from(&place);
+        self.folder.move_to(place)?;
         let files = PreparedFiles {
             commit: self.commit,
             tree: self.tree,
@@ -73,7 +83,7 @@ pub(super) struct PreparedFiles {
 
 #[cfg(test)]
 mod tests {
-    use std::{collections::BTreeMap, os::unix::fs::MetadataExt as _};
+    use std::{collections::BTreeMap, fs, os::unix::fs::MetadataExt as _};
 
     use proptest::prelude::*;
 
@@ -156,6 +166,29 @@ mod tests {
                     .collect::<Vec<_>>()
             };
             assert_eq!(index(&warm), index(&cold));
+        }
+    }
+
+    #[test]
+    fn untouched_workspace_serves_next_run() {
+        let world = build_world();
+        let pool = world.folder.path().join("ready");
+        let inode = |workspace: &Workspace| fs::metadata(workspace.disk.place()).unwrap().ino();
+        for (from, to) in [(0, 0), (0, 1), (1, 0)] {
+            let first = world.open(None, from);
+            let (place, first_inode) = (first.disk.place().to_owned(), inode(&first));
+            let kept = PreparedCheckout::from_untouched(&pool, first).unwrap();
+            assert!(!place.exists(), "its path is free for another run");
+            let folder = world.folder.path().join("workspaces");
+            let second = Workspace::create(&folder, world.start(to), Some(kept)).unwrap();
+            assert_eq!(inode(&second), first_inode);
+            let fresh = world.open(None, to);
+            let tree =
+                |workspace: &Workspace| workspace.tree(workspace.git.open().unwrap().objects()).unwrap();
+            assert_eq!(tree(&second), tree(&fresh), "{from} to {to}");
+            assert!(!second.has_changed().unwrap());
+            drop(second);
+            assert_eq!(fs::read_dir(&pool).unwrap().count(), 0, "nothing stays behind");
         }
     }
 
