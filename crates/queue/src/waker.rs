@@ -150,11 +150,7 @@ impl<T: KeyedRecord> KeyedLog<T> {
             WakeupNeed::Timer => HeaderMap::new(),
         };
         trace::copy_trace_context(message.headers.as_ref(), &mut headers);
-        let woken = match self.token(&ticket, headers).await {
-            Ok(false) => self.is_met(&ticket, need).await,
-            woken => woken,
-        };
-        match woken {
+        match self.meet_need(&ticket, need, headers, delivered).await {
             Ok(true) => acknowledge_message(held).await,
             Ok(false) => {
                 let tries = usize::try_from(delivered).unwrap_or_default();
@@ -168,12 +164,38 @@ impl<T: KeyedRecord> KeyedLog<T> {
         }
     }
 
+    /// Publishes a token unless its need is met without one. Returns false when the token was refused and the need is
+    /// not met yet.
+    async fn meet_need(
+        &self,
+        ticket: &TicketKey,
+        need: WakeupNeed,
+        headers: HeaderMap,
+        delivered: i64,
+    ) -> Result<bool, Error> {
+        // The worker whose token refused this one may have consumed the record and finished since. A token would
+        // wake another worker, which would find nothing to do.
+        if delivered > 1 && self.is_consumed(ticket, need).await? {
+            return Ok(true);
+        }
+        Ok(self.token(ticket, headers).await? || self.is_met(ticket, need).await?)
+    }
+
+    /// True when the ticket's worker has stored that it consumed the record.
+    async fn is_consumed(&self, ticket: &TicketKey, need: WakeupNeed) -> Result<bool, Error> {
+        match need {
+            WakeupNeed::Record(sequence) => Ok(self.progress(ticket).await?.cursor >= sequence),
+            // A row that this release cannot read has no due time either, so only a refused token spares the timer.
+            WakeupNeed::Timer => Ok(false),
+        }
+    }
+
     /// True when the outstanding token or its worker covers the record or timer of a refused token.
     async fn is_met(&self, ticket: &TicketKey, need: WakeupNeed) -> Result<bool, Error> {
         match need {
-            WakeupNeed::Record(sequence) => Ok(
-                self.covered(ticket).await? >= sequence || self.progress(ticket).await?.cursor >= sequence
-            ),
+            WakeupNeed::Record(sequence) => {
+                Ok(self.covered(ticket).await? >= sequence || self.is_consumed(ticket, need).await?)
+            }
             WakeupNeed::Timer => {
                 let due = self.progress(ticket).await?.due;
                 // The worker sets a later timer, or none, once it has handled the due one.

@@ -184,3 +184,31 @@ async fn consumed_records_are_not_held() {
     assert!(waker_is_idle(&world, "TRIGGERS").await);
     assert!(waker_is_idle(&world, "REPORTS").await);
 }
+
+#[tokio::test]
+async fn record_consumed_after_refusal_wakes_nothing() {
+    let world = World::new().await;
+    let log = world.queue.triggers();
+    let mut tokens = log.tokens(world.shutdown.clone()).await.unwrap();
+    log.wake(&build_ticket_key(1)).await.unwrap();
+    let token = await_soon(tokens.next()).await.unwrap();
+    let record = build_trigger(&build_ticket_key(1), "settled:1");
+    let cursor = extract_sequence(log.append(&record).await.unwrap());
+    run_waker(&log, &world.shutdown);
+    // The waker's token is refused meanwhile, and the waker holds the record.
+    assert!(stays_away(tokens.next()).await);
+    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    let row = TicketRow {
+        cursor,
+        ..TicketRow::default()
+    };
+    rows.put(&build_ticket_key(1).to_string(), &row, None)
+        .await
+        .unwrap();
+    token.finish().await.unwrap();
+    assert!(waker_is_idle(&world, "TRIGGERS").await);
+    assert!(
+        log.rewake(&build_ticket_key(1)).await.unwrap(),
+        "the record woke a worker that has nothing to do"
+    );
+}
