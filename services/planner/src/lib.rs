@@ -25,6 +25,7 @@ mod telemetry;
 #[cfg(test)]
 mod tests;
 mod ticket;
+mod ticket_slots;
 mod transcript;
 
 use std::{sync::Arc, time::Duration};
@@ -32,7 +33,7 @@ use std::{sync::Arc, time::Duration};
 use bootstrap::{ServiceApp, health::ServiceHealth, service};
 use domain::Trigger;
 use queue::{Queue, TokenSource};
-use tokio::{net::TcpListener, sync::Semaphore};
+use tokio::net::TcpListener;
 use tokio_util::{
     sync::CancellationToken,
     task::{AbortOnDropHandle, TaskTracker},
@@ -50,6 +51,7 @@ pub use model::{
 };
 use startup::{PlannerClients, PlannerParts};
 use ticket::TicketWorker;
+use ticket_slots::TicketSlots;
 
 // Longest time that a shutdown waits for active tickets.
 const DRAIN_LIMIT: Duration = Duration::from_secs(15);
@@ -155,19 +157,19 @@ async fn take_tickets(
     mut tokens: TokenSource<Trigger>,
     shift: &CancellationToken,
 ) {
-    let slots = Arc::new(Semaphore::new(config.planner.slots));
+    let slots = Arc::new(TicketSlots::new(config.planner.slots));
     let tickets = TaskTracker::new();
     loop {
         // The slot comes first: a token in hand without a slot would expire.
         let slot = tokio::select! {
-            slot = slots.clone().acquire_owned() => slot,
+            slot = slots.take() => slot,
             () = shift.cancelled() => break,
         };
         let Ok(slot) = slot else { break };
         let Some(token) = tokens.next().await else { break };
-        let (worker, shift) = (worker.clone(), shift.clone());
+        let (worker, slots, shift) = (worker.clone(), slots.clone(), shift.clone());
         tickets.spawn(async move {
-            worker.handle(token, shift).await;
+            worker.handle(token, &slots, shift).await;
             drop(slot);
         });
     }

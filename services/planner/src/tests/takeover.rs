@@ -13,6 +13,24 @@ impl World {
         };
         self.until(wanted, says).await;
     }
+
+    /// Ends the stand-in of the reporter, which was started last.
+    fn stop_reporter(&mut self) {
+        self.background.pop().unwrap().abort();
+    }
+
+    fn start_reporter(&mut self) {
+        let reporter = tokio::spawn(settle_reports(self.queue.clone()));
+        self.background.push(reporter);
+    }
+
+    async fn until_it_waits_for_a_report(&self) {
+        let waits = RunStatus::Parked {
+            waits_for: domain::WaitCondition::Report,
+        };
+        let waiting = async || (self.row().await?.runs.first()?.status == waits).then_some(());
+        self.until("the run waits for a report", waiting).await;
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -144,5 +162,58 @@ async fn run_of_newer_planner_stays_untouched() {
     world.until("a second delivery", again).await;
     assert_eq!(world.queue.journal().read(&run).await.unwrap().len(), 1);
     assert_eq!(world.row().await.unwrap().runs, []);
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn outcome_continues_session_that_waits() {
+    let world = World::start(build_fix_script()).await;
+    let planner = world.planner().await;
+    world.ask().await;
+    let row = world.finished(1).await;
+    assert_eq!(row.runs[0].status, COMPLETED);
+    let entries = world.queue.journal().read(&row.runs[0].id).await.unwrap();
+    let has_waited = entries.iter().any(|(_, entry)| entry.fact.name() == "parked");
+    assert!(has_waited, "the run has waited for reports");
+    let fences: std::collections::BTreeSet<_> = entries.iter().map(|(_, entry)| entry.fence).collect();
+    assert_eq!(fences.len(), 1, "the lease was taken once");
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn session_without_outcome_ends() {
+    let mut world = World::start(build_fix_script()).await;
+    world.stop_reporter();
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_it_waits_for_a_report().await;
+    let log = world.queue.triggers();
+    // A token is refused as long as the session has the one before.
+    let ended = async || log.rewake(&build_ticket_key()).await.unwrap().then_some(());
+    world.until("the session ends", ended).await;
+    world.start_reporter();
+    let row = world.finished(1).await;
+    assert_eq!(row.runs[0].status, COMPLETED);
+    let facts = list_fact_names(&world, &row).await;
+    assert!(
+        facts.iter().any(|fact| fact == "taken_over"),
+        "another session continued: {facts:?}"
+    );
+    world.stop(planner).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn run_waiting_for_report_survives_shutdown() {
+    let mut world = World::start(build_fix_script()).await;
+    world.stop_reporter();
+    let planner = world.planner().await;
+    world.ask().await;
+    world.until_it_waits_for_a_report().await;
+    planner.stop().await;
+    assert_eq!(world.row().await.unwrap().takeovers, 0, "a shutdown is no crash");
+    world.start_reporter();
+    let planner = world.planner().await;
+    let row = world.finished(1).await;
+    assert_eq!((&row.runs[0].status, row.takeovers), (&COMPLETED, 0));
     world.stop(planner).await;
 }

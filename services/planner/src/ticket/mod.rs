@@ -3,6 +3,7 @@
 mod fold;
 mod intake;
 mod lanes;
+mod outcome_wait;
 mod row;
 mod session;
 mod step_entries;
@@ -24,6 +25,7 @@ use tracing::Instrument as _;
 
 use crate::driver::{RunDriver, TicketError};
 use crate::telemetry;
+use crate::ticket_slots::TicketSlots;
 use session::{SessionEnd, TicketSession};
 
 const TROUBLE_PAUSE: Duration = Duration::from_secs(5);
@@ -45,11 +47,17 @@ impl TicketWorker {
         }
     }
 
-    /// Works on a token's ticket until its runs are parked or finished, then settles the token.
-    pub(crate) async fn handle(&self, token: WakeupToken<Trigger>, shutdown: CancellationToken) {
+    /// Works on a token's ticket until its runs are parked or finished, then settles the token. While no other ticket
+    /// needs its slot, it also waits a short time for the outcome of a report.
+    pub(crate) async fn handle(
+        &self,
+        token: WakeupToken<Trigger>,
+        slots: &TicketSlots,
+        shutdown: CancellationToken,
+    ) {
         let span = tracing::info_span!("ticket", otel.kind = "consumer", ticket = %token.ticket());
         token.follow(&span).await;
-        Box::pin(self.take(token, shutdown)).instrument(span).await;
+        Box::pin(self.take(token, slots, shutdown)).instrument(span).await;
     }
 
     /// Forwards the remaining spans from executors.
@@ -57,7 +65,7 @@ impl TicketWorker {
         self.driver.executors.finish_spans().await;
     }
 
-    async fn take(&self, token: WakeupToken<Trigger>, shutdown: CancellationToken) {
+    async fn take(&self, token: WakeupToken<Trigger>, slots: &TicketSlots, shutdown: CancellationToken) {
         let (ticket, fence) = (token.ticket().clone(), token.fence());
         // The watch only reads, so it needs no lease. It opens before the row is read, so that no trigger is missed.
         let triggers = self.queue.triggers();
@@ -75,8 +83,9 @@ impl TicketWorker {
         let lost = lease.lost();
         let (end, watch) = match watch {
             Ok(mut watch) => {
+                let work = Box::pin(self.work((&ticket, fence), &lease, &mut watch, (slots, &shutdown)));
                 let end = tokio::select! {
-                    end = Box::pin(self.work((&ticket, fence), &lease, &mut watch, &shutdown)) => end,
+                    end = work => end,
                     () = lost.cancelled() => Err(TicketError::Lost),
                 };
                 (end, Some(watch))
@@ -91,10 +100,10 @@ impl TicketWorker {
         (ticket, fence): (&TicketKey, RunFence),
         lease: &TicketLease,
         watch: &mut LogWatch,
-        shutdown: &CancellationToken,
+        (slots, shutdown): (&TicketSlots, &CancellationToken),
     ) -> Result<SessionEnd, TicketError> {
         let mut session = TicketSession::take_over(&self.driver, lease, ticket, fence, shutdown).await?;
-        match session.run(watch).await {
+        match session.run(watch, slots).await {
             Err(trouble) if trouble.is_newer() => {
                 session.forget_takeover().await?;
                 Err(trouble)

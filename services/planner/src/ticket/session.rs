@@ -13,11 +13,13 @@ use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::lanes::{RunningSteps, next_runs};
+use super::outcome_wait::{find_wait_limit, reach_wait_end};
 use super::row;
 use crate::driver::{ReadAhead, RunDriver, StepContext, StepOutcome, TicketError};
 use crate::run::{PlannerRunState, RunAction, decide_action};
 use crate::snapshots::{distinct_bytes, list_packs};
 use crate::telemetry;
+use crate::ticket_slots::TicketSlots;
 
 // Pause between two attempts to get a slot while the session holds the ticket.
 const SLOTS_AGAIN: Duration = Duration::from_secs(2);
@@ -42,6 +44,8 @@ pub(super) struct LoadedRun {
     pub(super) last: u64,
     /// Reads that run before their turn.
     pub(super) ahead: Arc<ReadAhead>,
+    /// Time at which this session appended the last report of the run; absent without one.
+    reported_at: Option<Instant>,
 }
 
 impl LoadedRun {
@@ -50,6 +54,7 @@ impl LoadedRun {
             state,
             last,
             ahead: Arc::default(),
+            reported_at: None,
         }
     }
 }
@@ -142,11 +147,16 @@ impl<'a> TicketSession<'a> {
         self.save().await
     }
 
-    /// Drives the ticket's runs, in parallel for different lanes, until each waits or is finished.
+    /// Drives the ticket's runs, in parallel for different lanes, until each waits or is finished. If one waits for a
+    /// report that the session appended, the outcome may continue the session, see [`super::outcome_wait`].
     ///
     /// # Errors
     /// [`TicketError`]; the running steps are dropped then.
-    pub(super) async fn run(&mut self, watch: &mut LogWatch) -> Result<SessionEnd, TicketError> {
+    pub(super) async fn run(
+        &mut self,
+        watch: &mut LogWatch,
+        slots: &TicketSlots,
+    ) -> Result<SessionEnd, TicketError> {
         if self.row.quarantined.is_some() {
             return Ok(SessionEnd::Settled { cursor: self.seen });
         }
@@ -154,7 +164,7 @@ impl<'a> TicketSession<'a> {
         // Slots may be free again since the last session, so those runs try again at once.
         self.row.stop_waiting_for_slots();
         let mut steps = RunningSteps::default();
-        while self.drive(&mut steps, watch).await? {
+        while self.drive(&mut steps, watch, slots).await? {
             // Folds a last time before the end if a trigger has arrived since.
             if watch.has_news() && self.fold(&mut steps).await? {
                 continue;
@@ -167,8 +177,13 @@ impl<'a> TicketSession<'a> {
         self.give_back(steps).await
     }
 
-    /// Drives the runs until none has a step; returns false on shutdown.
-    async fn drive(&mut self, steps: &mut RunningSteps, watch: &mut LogWatch) -> Result<bool, TicketError> {
+    /// Drives the runs until none has a step and the wait for outcomes is over; returns false if a shutdown left steps.
+    async fn drive(
+        &mut self,
+        steps: &mut RunningSteps,
+        watch: &mut LogWatch,
+        slots: &TicketSlots,
+    ) -> Result<bool, TicketError> {
         let mut changes = pin!(watch_changes(watch));
         let shutdown = self.shutdown;
         loop {
@@ -182,7 +197,7 @@ impl<'a> TicketSession<'a> {
                 return Ok(false);
             }
             if steps.is_empty() {
-                if self.stale {
+                if self.stale || self.await_outcome(&mut changes, slots).await? {
                     continue;
                 }
                 return Ok(true);
@@ -196,6 +211,33 @@ impl<'a> TicketSession<'a> {
                 () = shutdown.cancelled() => return Ok(false),
             }
         }
+    }
+
+    /// Waits for the outcome of a report that this session appended, or for another event of the ticket. Returns false
+    /// if there is nothing to wait for or the wait is over.
+    ///
+    /// The runs are parked and the row is saved, so this is the end of the session but for the lease and the token.
+    async fn await_outcome(
+        &mut self,
+        changes: &mut (impl Stream<Item = ()> + Unpin),
+        slots: &TicketSlots,
+    ) -> Result<bool, TicketError> {
+        // The wake-up for a free slot of an executor has no effect while the session holds the token.
+        if self.slots_again.is_some() {
+            return Ok(false);
+        }
+        let reported_at = |run: &RunId| self.runs.get(run)?.reported_at;
+        let Some(limit) = find_wait_limit(&self.row, reported_at) else {
+            return Ok(false);
+        };
+        let due = self.first_due().await?;
+        tokio::select! {
+            Some(()) = changes.next() => self.stale = true,
+            () = sleep_until_due(due) => {}
+            // A shutdown finds nothing to give back: the outcome wakes another planner.
+            () = reach_wait_end(limit, slots, self.shutdown) => return Ok(false),
+        }
+        Ok(true)
     }
 
     async fn give_back(&mut self, steps: RunningSteps) -> Result<SessionEnd, TicketError> {
@@ -303,6 +345,7 @@ impl<'a> TicketSession<'a> {
             StepOutcome::Sent(id) => {
                 if let Some(live) = self.runs.get_mut(run) {
                     Arc::make_mut(&mut live.state).sent(&id);
+                    live.reported_at = Some(Instant::now());
                 }
                 Ok(())
             }
