@@ -3,8 +3,8 @@
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr};
 
-/// Event that a parked run waits for. The planner releases the ticket during the wait, so any planner may
-/// continue the run.
+/// Event that a parked run waits for. The planner releases the ticket during the wait, for a report after a short
+/// time, so any planner may continue the run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize, Display, IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 #[serde(rename_all = "snake_case")]
