@@ -37,17 +37,10 @@ impl ReminderSchedule {
     ) {
         self.checked
             .retain(|place, _| open.iter().any(|(known, _)| known == place));
-        for (place, updated) in self.due(router, open) {
+        for (place, updated) in self.list_due(router, open) {
             // The time is recorded first, so that a failure is retried at the next interval instead of at
             // once.
-            let mut marks = self
-                .checked
-                .get(&place)
-                .map(|known| known.marks)
-                .unwrap_or_default();
-            marks.record(updated);
-            let at = Instant::now();
-            self.checked.insert(place.clone(), ReminderCheck { at, marks });
+            self.record_check(place.clone(), updated, Instant::now());
             if let Err(failure) = check_for_reminder(router, &place).await {
                 let (repository, number) = &place;
                 tracing::warn!(%repository, number, error = %format_error_chain(&failure), "reminders failed");
@@ -58,9 +51,15 @@ impl ReminderSchedule {
         }
     }
 
-    /// Pull requests that changed since the last check, or whose last check is an interval ago, where the
-    /// rules enable reminders.
-    fn due(
+    fn record_check(&mut self, place: PullRequestPlace, updated: Option<Timestamp>, at: Instant) {
+        let known = self.checked.get(&place);
+        let mut marks = known.map(|known| known.marks).unwrap_or_default();
+        marks.record(updated);
+        self.checked.insert(place, ReminderCheck { at, marks });
+    }
+
+    /// Pull requests to check in this round, where the rules enable reminders.
+    fn list_due(
         &self,
         router: &EventRouter,
         open: &[(PullRequestPlace, Option<Timestamp>)],
@@ -70,15 +69,30 @@ impl ReminderSchedule {
             let rules = book.for_repository(&place.0);
             rules.is_some_and(|rules| rules.review.reminds())
         };
+        let reminded = open.iter().filter(|(place, _)| reminds(place));
+        self.choose_due(reminded, Instant::now())
+    }
+
+    /// Chooses the pull requests that changed since the last check, or whose last check is an interval ago: the longest
+    /// unchecked ones.
+    fn choose_due<'a>(
+        &self,
+        open: impl Iterator<Item = &'a (PullRequestPlace, Option<Timestamp>)>,
+        now: Instant,
+    ) -> Vec<(PullRequestPlace, Option<Timestamp>)> {
         let is_due = |(place, updated): &&(PullRequestPlace, Option<Timestamp>)| {
             let known = self.checked.get(place);
             // A pull request that no listing has shown since the start has no update time. It counts as
             // unchanged.
             let is_new = |marks: UpdateMarks| marks.updated() != *updated || !marks.is_certain();
-            known.is_none_or(|known| is_new(known.marks) || known.at.elapsed() >= INTERVAL)
+            known.is_none_or(|known| {
+                is_new(known.marks) || now.saturating_duration_since(known.at) >= INTERVAL
+            })
         };
-        let due = open.iter().filter(|(place, _)| reminds(place)).filter(is_due);
-        due.take(AT_ONCE).cloned().collect()
+        let mut due: Vec<_> = open.filter(is_due).collect();
+        // Without this order, long poll intervals would leave the last ones unchecked forever.
+        due.sort_by_key(|(place, _)| self.checked.get(place).map(|known| known.at));
+        due.into_iter().take(AT_ONCE).cloned().collect()
     }
 }
 
@@ -90,4 +104,30 @@ async fn check_for_reminder(router: &EventRouter, place: &PullRequestPlace) -> R
             .await?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounds_check_every_pull_request_in_turn() {
+        let mut schedule = ReminderSchedule::default();
+        let start = Instant::now();
+        let most = 3 * AT_ONCE as u64;
+        let open: Vec<(PullRequestPlace, Option<Timestamp>)> = (0..most)
+            .map(|number| (("acme/shop".parse().unwrap(), number), None))
+            .collect();
+        let mut counts: BTreeMap<PullRequestPlace, u32> = BTreeMap::new();
+        // All are due in each round, because the rounds are an interval apart.
+        for round in 0..6 {
+            let now = start + INTERVAL * round;
+            for (place, updated) in schedule.choose_due(open.iter(), now) {
+                *counts.entry(place.clone()).or_default() += 1;
+                schedule.record_check(place, updated, now);
+            }
+        }
+        assert_eq!(counts.len() as u64, most);
+        assert!(counts.values().all(|count| *count == 2), "{counts:?}");
+    }
 }
