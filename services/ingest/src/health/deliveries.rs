@@ -99,19 +99,21 @@ async fn assess_affected(
             if rules.is_none_or(|rules| rules.target_branch() != branch) {
                 return Ok(false);
             }
-            let mut is_any_computing = false;
+            let (mut is_any_computing, mut failed) = (false, None);
             for record in list_longest_unassessed(router, repository).await? {
                 match Box::pin(assess_record(router, &record, false, TriggerChannel::Webhook)).await {
                     Ok(assessed) => is_any_computing |= is_computing(&assessed),
-                    Err(failure) if failure.may_pass() => return Err(failure),
-                    // A deleted pull request, for example. The others are assessed all the same.
+                    // The limit holds for the others, too.
+                    Err(failure) if failure.is_limit() => return Err(failure),
+                    // The failure may be of this pull request alone. The others are assessed all the same.
                     Err(failure) => {
                         let number = record.pull_request.number;
                         tracing::warn!(%repository, number, error = %format_error_chain(&failure), "not assessed");
+                        failed = failed.or(Some(failure).filter(EventFailure::may_pass));
                     }
                 }
             }
-            Ok(is_any_computing)
+            failed.map_or(Ok(is_any_computing), Err)
         }
     }
 }

@@ -406,10 +406,8 @@ fn count_assessments(forge: &FakeGitHub, ours: &[domain::BranchRecord]) -> Vec<u
     ours.iter().map(count).collect()
 }
 
-#[tokio::test]
-async fn pushes_to_base_assess_all_in_turn() {
-    let (forge, ours) = start_forge_with_pulls(60).await;
-    // After the first poll, webhooks alone start assessments.
+/// Starts ingest with these pull requests of ours after its only poll: webhooks alone start assessments.
+async fn start_after_only_poll(forge: &FakeGitHub, ours: &[domain::BranchRecord]) -> Harness {
     let h = Harness::start_with(NEVER, |config| {
         config.github_reader.api_url = forge.api_url();
         config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
@@ -423,24 +421,38 @@ async fn pushes_to_base_assess_all_in_turn() {
     poll_until("the first poll", DEADLINE, listed)
         .await
         .expect("poll");
-    for record in &ours {
+    for record in ours {
         h.keep(record).await;
     }
-    let health = h.queue.table::<domain::HealthRecord>(KeyValueBucket::Control);
-    let count_stored = async || {
-        let mut stored = 0;
-        for number in 1..=ours.len() {
-            let key = format!("health:acme/shop#{number}");
-            stored += usize::from(health.get(&key).await.expect("records").is_some());
-        }
-        stored
-    };
+    h
+}
+
+async fn push_to_base(h: &Harness, id: &str) {
     let push = json!({"ref": "refs/heads/main", "after": SHA, "commits": [], "repository": {"full_name": "acme/shop"},
         "sender": {"login": "mia", "id": 1}});
+    assert_eq!(h.github_event("push", id, &push).await, StatusCode::ACCEPTED);
+}
+
+/// Numbers of the pull requests that have a stored assessment, of those up to `last`.
+async fn list_assessed(h: &Harness, last: usize) -> Vec<usize> {
+    let health = h.queue.table::<domain::HealthRecord>(KeyValueBucket::Control);
+    let mut assessed = Vec::new();
+    for number in 1..=last {
+        let key = format!("health:acme/shop#{number}");
+        if health.get(&key).await.expect("records").is_some() {
+            assessed.push(number);
+        }
+    }
+    assessed
+}
+
+#[tokio::test]
+async fn pushes_to_base_assess_all_in_turn() {
+    let (forge, ours) = start_forge_with_pulls(60).await;
+    let h = start_after_only_poll(&forge, &ours).await;
     for pushes in 1..=3 {
-        let id = format!("push-{pushes}");
-        assert_eq!(h.github_event("push", &id, &push).await, StatusCode::ACCEPTED);
-        let all = async || (count_stored().await == pushes * 20).then_some(());
+        push_to_base(&h, &format!("push-{pushes}")).await;
+        let all = async || (list_assessed(&h, ours.len()).await.len() == pushes * 20).then_some(());
         poll_until("20 assessments more", DEADLINE, all)
             .await
             .expect("assessments");
@@ -450,6 +462,19 @@ async fn pushes_to_base_assess_all_in_turn() {
         [1; 60],
         "each push takes those that no earlier push has taken"
     );
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn push_assesses_others_after_failed_read() {
+    let (forge, ours) = start_forge_with_pulls(3).await;
+    let h = start_after_only_poll(&forge, &ours).await;
+    forge.fail_next(ServiceFault::new("/pulls/1/reviews", 1_000, 502));
+    push_to_base(&h, "push").await;
+    let others = async || (list_assessed(&h, ours.len()).await == [2, 3]).then_some(());
+    poll_until("the other assessments", DEADLINE, others)
+        .await
+        .expect("assessments");
     h.stop().await;
 }
 
@@ -500,9 +525,7 @@ async fn ticket_from_api_shows_health() {
         };
         rows.put(&ticket, &row, None).await.expect("row");
     }
-    let push = json!({"ref": "refs/heads/main", "after": SHA, "commits": [], "repository": {"full_name": "acme/shop"},
-        "sender": {"login": "mia", "id": 1}});
-    assert_eq!(h.github_event("push", "push", &push).await, StatusCode::ACCEPTED);
+    push_to_base(&h, "push").await;
     let assessed = async || {
         let (_, ticket) = h.get(&format!("/v1/tickets/{key}"), VIEWER).await;
         let health = ticket["standing"][0]["health"].clone();
