@@ -28,6 +28,9 @@ const MOST_AT_ONCE: usize = 20;
 const COMPUTING_PAUSE_MS: i64 = 5_000;
 // Longest time in which a delivery waits for that, in milliseconds. Later polls assess the pull request again.
 const COMPUTING_LIMIT_MS: i64 = 2 * 60 * 1000;
+// Age of a delivery, in milliseconds, up to which a failed assessment is retried. Later polls assess the pull request again.
+// Without a limit, the deliveries of all pushes would stay in the queue as long as one pull request cannot be read.
+const RETRY_LIMIT_MS: i64 = 10 * 60 * 1000;
 
 /// Handles a delivery: its own events first, then the assessments that it causes.
 pub(crate) async fn handle_delivery(router: &EventRouter, delivery: WebhookDelivery) -> DeliveryDisposition {
@@ -54,15 +57,20 @@ pub(crate) async fn handle_delivery(router: &EventRouter, delivery: WebhookDeliv
             Some(after) => DeliveryDisposition::Retry { after },
             None => disposition,
         },
-        Err(failure) if failure.may_pass() => {
-            tracing::warn!(error = %format_error_chain(&failure), "pull requests not assessed");
-            choose_disposition(Err(failure), age_ms)
-        }
-        // Polls assess the pull request again, so a permanent failure of this one needs no dead letter.
         Err(failure) => {
             tracing::warn!(error = %format_error_chain(&failure), "pull requests not assessed");
-            disposition
+            choose_failure_disposition(failure, age_ms)
         }
+    }
+}
+
+/// Effect of a failed assessment on a delivery of this age whose own events are handled. Polls assess the pull request
+/// again, so that no failure needs a dead letter.
+fn choose_failure_disposition(failure: EventFailure, age_ms: i64) -> DeliveryDisposition {
+    if failure.may_pass() && age_ms < RETRY_LIMIT_MS {
+        choose_disposition(Err(failure), age_ms)
+    } else {
+        DeliveryDisposition::Done
     }
 }
 
@@ -162,5 +170,21 @@ mod tests {
         // The clock of the sender is ahead.
         assert_eq!(choose_computing_pause(-60_000), Some(Duration::from_secs(5)));
         assert_eq!(choose_computing_pause(i64::MAX), None);
+    }
+
+    #[test]
+    fn failed_assessment_is_retried_until_limit() {
+        let refused = || EventFailure::Refused("403".to_owned());
+        for (failure, age_ms, is_retried) in [
+            (refused(), 0, true),
+            (refused(), RETRY_LIMIT_MS - 1, true),
+            (refused(), RETRY_LIMIT_MS, false),
+            (EventFailure::Unknown("gone".to_owned()), 0, false),
+        ] {
+            let chosen = choose_failure_disposition(failure.clone(), age_ms);
+            let retries = matches!(chosen, DeliveryDisposition::Retry { .. });
+            assert_eq!(retries, is_retried, "{failure:?} after {age_ms} ms");
+            assert!(retries || chosen == DeliveryDisposition::Done, "{chosen:?}");
+        }
     }
 }
