@@ -84,7 +84,7 @@ impl HealthSchedule {
     }
 
     /// Runs one round, within the allowances. Returns the number of steps that no webhook caused. A failed pull request does
-    /// not block the others; a rate limit ends the round.
+    /// not block the others; a rate limit ends the round of its organization.
     pub(crate) async fn assess(
         &mut self,
         router: &EventRouter,
@@ -92,16 +92,17 @@ impl HealthSchedule {
         listed: &BTreeMap<PullRequestPlace, ListedHead>,
     ) -> u64 {
         self.forget_ended(router, open).await;
-        let mut recovered = 0;
+        let (mut recovered, mut limited) = (0, BTreeSet::new());
         let now = PresentTime {
             instant: Instant::now(),
             wall: bootstrap::read_wall_clock(),
         };
         for due in self.list_due(open, listed, now) {
-            if !self.begin(&due, Instant::now()) {
+            let (repository, number) = &due.place;
+            let organization = repository.organization();
+            if limited.contains(&organization) || !self.begin(&due, Instant::now()) {
                 continue;
             }
-            let (repository, number) = &due.place;
             match Box::pin(assess_place(
                 router,
                 repository,
@@ -122,7 +123,7 @@ impl HealthSchedule {
                 Err(failure) => {
                     tracing::warn!(%repository, number, error = %format_error_chain(&failure), "not assessed");
                     if failure.is_limit() {
-                        break;
+                        limited.insert(organization);
                     }
                 }
             }

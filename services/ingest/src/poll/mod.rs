@@ -16,4 +16,5 @@ pub(crate) mod pull_request_events;
 pub(crate) mod pull_requests;
 pub(crate) mod reminders;
 pub(crate) mod round;
+pub(crate) mod service_pauses;
 pub(crate) mod tickets;

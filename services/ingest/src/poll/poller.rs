@@ -24,6 +24,7 @@ use crate::{
         pull_requests::OpenPullRequests,
         reminders::ReminderSchedule,
         round::count_new_triggers,
+        service_pauses::ServicePauses,
         tickets::{poll_jira_changes, poll_repository_comments},
     },
     router::{EventRouter, outcome::EventFailure},
@@ -39,8 +40,8 @@ pub(crate) struct TrackerPoller {
     health: HealthSchedule,
     departures: DepartureSchedule,
     issues: ChangedIssues,
-    /// End of the pause that Jira asked for.
-    jira_rests_until: Option<Instant>,
+    /// Pauses that Jira asked for, by instance.
+    jira_pauses: ServicePauses<Option<InstanceName>>,
     recovered: Counter<u64>,
 }
 
@@ -64,7 +65,7 @@ impl TrackerPoller {
             health: HealthSchedule::new(),
             departures: DepartureSchedule::default(),
             issues: ChangedIssues::default(),
-            jira_rests_until: None,
+            jira_pauses: ServicePauses::new(),
             recovered,
         }
     }
@@ -208,12 +209,13 @@ impl TrackerPoller {
         }
     }
 
-    /// Polls the Jira projects. A rate limit of Jira applies to all projects, so all wait for its end.
+    /// Polls the Jira projects. A rate limit of an instance applies to all of its projects, so all of them wait for its end.
     async fn poll_projects(&mut self) {
         let book = self.context.router.rules.book();
-        for ((_, project), sharing) in group_by_project(&book) {
-            if self.jira_rests_until.is_some_and(|end| Instant::now() < end) {
-                return;
+        for ((instance, project), sharing) in group_by_project(&book) {
+            let instance = instance.cloned();
+            if self.jira_pauses.is_paused(&instance, Instant::now()) {
+                continue;
             }
             let polled = async {
                 let mut statuses = BTreeSet::new();
@@ -230,18 +232,9 @@ impl TrackerPoller {
                 Ok(recovered) => self.add(recovered, "jira"),
                 Err(failure) => {
                     tracing::warn!(project, error = %format_error_chain(&failure), "poll of the project failed");
-                    self.rest_after(&failure);
+                    self.jira_pauses.record(instance, &failure, Instant::now());
                 }
             }
-        }
-    }
-
-    fn rest_after(&mut self, failure: &EventFailure) {
-        if let EventFailure::Later {
-            after: Some(after), ..
-        } = failure
-        {
-            self.jira_rests_until = Some(Instant::now() + *after);
         }
     }
 

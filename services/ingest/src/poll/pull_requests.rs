@@ -30,6 +30,7 @@ use crate::{
             PullRequestPlace, handle_open_pull_request, handle_other_pull_request, list_rules_repositories,
         },
         round::{FailedFinding, PollRound, count_new_triggers},
+        service_pauses::ServicePauses,
     },
     router::{
         EventRouter,
@@ -56,8 +57,8 @@ pub(crate) struct OpenPullRequests {
     /// Pull requests recorded since the last round. A listing since the last round does not contain one that ended
     /// before its record was written.
     recorded: BTreeSet<PullRequestPlace>,
-    /// End of the pause that GitHub asked for.
-    rests_until: Option<Instant>,
+    /// Pauses that GitHub asked for, by organization: an App has limits of its own in each.
+    pauses: ServicePauses<String>,
 }
 
 impl OpenPullRequests {
@@ -73,7 +74,7 @@ impl OpenPullRequests {
             allowance: ReadAllowance::new(Instant::now()),
             listings: HeadListings::new(interval),
             recorded: BTreeSet::new(),
-            rests_until: None,
+            pauses: ServicePauses::new(),
         }
     }
 
@@ -112,7 +113,7 @@ impl OpenPullRequests {
     }
 
     /// Runs one round. Returns the number of events whose webhook was missed. A failure of one pull request or
-    /// repository does not block the others; a rate limit of GitHub ends the round.
+    /// repository does not block the others; after a rate limit, those of its organization wait for its end.
     pub(crate) async fn poll(&mut self, context: &mut PollContext) -> u64 {
         // An unreadable index only hides new pull requests. The known ones are polled all the same.
         let read = self.read_index(&context.router).await;
@@ -120,22 +121,21 @@ impl OpenPullRequests {
         if let Err(error) = read {
             tracing::warn!(error = %format_error_chain(&error), "the index of pull requests could not be read");
         }
-        if self.rests_until.is_some_and(|end| Instant::now() < end) {
-            return 0;
-        }
         // A pull request of ours is polled even after the rules of its repository were removed.
         let ours = self.open.keys().map(|(repository, _)| repository.clone());
         let repositories: BTreeSet<RepositoryName> =
             ours.chain(list_rules_repositories(&context.router)).collect();
         let mut recovered = 0;
         for repository in repositories {
+            let organization = repository.organization();
+            if self.pauses.is_paused(&organization, Instant::now()) {
+                continue;
+            }
             match self.poll_repository(context, &repository).await {
                 Ok(found) => recovered += found,
                 Err(failure) => {
                     tracing::warn!(%repository, error = %format_error_chain(&failure), "poll of the pull requests failed");
-                    if self.note_limit(&failure) {
-                        return recovered;
-                    }
+                    self.pauses.record(organization, &failure, Instant::now());
                 }
             }
         }
@@ -148,7 +148,12 @@ impl OpenPullRequests {
 
     /// Lists the heads of repositories with many of our pull requests, to find those that need a read.
     async fn list_heads(&mut self, router: &EventRouter) {
+        let mut limited = BTreeSet::new();
         for (repository, numbers) in self.listings.take_due(self.open.keys(), Instant::now()) {
+            let organization = repository.organization();
+            if limited.contains(&organization) || self.pauses.is_paused(&organization, Instant::now()) {
+                continue;
+            }
             match router.outside.open_heads(&repository, &numbers).await {
                 Ok(Some(heads)) => self.show_heads(&repository, heads),
                 // Without the listing, each pull request is read at its own time.
@@ -158,7 +163,7 @@ impl OpenPullRequests {
                     let failure = EventFailure::from(error);
                     tracing::warn!(%repository, error = %format_error_chain(&failure), "heads of pull requests not listed");
                     if failure.is_limit() {
-                        return;
+                        limited.insert(organization);
                     }
                 }
             }
@@ -173,17 +178,6 @@ impl OpenPullRequests {
                 tracked.record_listing(state, end, now);
             }
         }
-    }
-
-    /// Records the pause that GitHub asks for. Returns true when the failure ends the round.
-    fn note_limit(&mut self, failure: &EventFailure) -> bool {
-        if let EventFailure::Later {
-            after: Some(after), ..
-        } = failure
-        {
-            self.rests_until = Some(Instant::now() + *after);
-        }
-        failure.is_limit()
     }
 
     /// Reads the records that the reporter wrote since the last round.
@@ -418,6 +412,10 @@ impl OpenPullRequests {
         due.sort();
         let mut recovered = 0;
         for (_, place) in due {
+            let organization = place.0.organization();
+            if self.pauses.is_paused(&organization, Instant::now()) {
+                continue;
+            }
             if !self.allowance.spend(Instant::now()) {
                 break;
             }
@@ -437,9 +435,7 @@ impl OpenPullRequests {
                         error = %format_error_chain(&failure),
                         "poll of the checks failed"
                     );
-                    if self.note_limit(&failure) {
-                        break;
-                    }
+                    self.pauses.record(organization, &failure, Instant::now());
                 }
             }
         }

@@ -3,15 +3,18 @@
 use std::time::Duration;
 
 use domain::{
-    ChecksConclusion, Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary, SkipReason,
-    StopReason, TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerChannel, TriggerKey, TriggerReason,
-    WaitCondition,
+    ChecksConclusion, InstanceName, Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary,
+    SkipReason, StopReason, TicketDeparture, TicketKey, TicketRow, Timestamp, TriggerChannel, TriggerKey,
+    TriggerReason, WaitCondition,
 };
+use ingest::{Config, SecretList};
 use queue::KeyValueBucket;
 use reqwest::StatusCode;
 use serde::de::IgnoredAny;
 use serde_json::json;
-use testkit::{FakeGitHub, GitHubOptions, RecordedRequest, ServiceFault, github, poll_until};
+use testkit::{
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, RecordedRequest, ServiceFault, github, poll_until,
+};
 
 use crate::harness::{Harness, OPERATOR, SHA, VIEWER, build_branch_record, next_millisecond};
 
@@ -186,6 +189,54 @@ async fn start_polling(forge: &FakeGitHub, defaults: &str) -> Harness {
         std::fs::write(config.rules.dir.join("defaults.yaml"), defaults).expect("rules");
     })
     .await
+}
+
+/// Adds a second Jira site and a second GitHub server with these addresses, and rules of a repository on both.
+fn add_second_instances(config: &mut Config, jira_url: String, api_url: String) {
+    let name: InstanceName = "second".parse().expect("name");
+    let build_secrets = || SecretList::new(["second-secret".to_owned()]);
+    let mut site = config.jira_reader.clone();
+    site.base_url = jira_url;
+    config.jira = [(name.clone(), site)].into();
+    config.ingest.webhook_secrets.jira = [(name.clone(), build_secrets())].into();
+    let mut server = config.github_reader.clone();
+    server.api_url = api_url;
+    config.github = [(name.clone(), server)].into();
+    config.ingest.webhook_secrets.github = [(name, build_secrets())].into();
+    let rules =
+        "repo: {owner: acme, name: shop, instance: second}\njira: {project_key: ENG, instance: second}\n";
+    std::fs::write(config.rules.dir.join("second.yaml"), rules).expect("rules");
+}
+
+/// Waits until a request with this part of a path is among those of a stand-in.
+async fn await_request(part: &str, list_requests: impl Fn() -> Vec<RecordedRequest>) {
+    let arrived = async || {
+        let requests = list_requests();
+        let mut paths = requests.iter().map(|request| &request.path);
+        paths.any(|path| path.contains(part)).then_some(())
+    };
+    poll_until(part, DEADLINE, arrived).await.expect("request");
+}
+
+#[tokio::test]
+async fn rate_limit_of_instance_leaves_other_instance() {
+    let second_site = FakeJira::start(JiraOptions::default()).await.expect("jira");
+    let (forge, second_forge) = (start_forge().await, start_forge().await);
+    // The pauses are longer than the test.
+    let limit = |path: &str| ServiceFault::new(path, 1_000, 429).retry_after(600);
+    forge.fail_next(limit("/pulls?state=all"));
+    let h = Harness::prepared(1, |config, first_site| {
+        first_site.fail_next(limit("/search/jql"));
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.token = Some(github::READER_TOKEN.to_owned().into());
+        add_second_instances(config, second_site.url(), second_forge.api_url());
+    })
+    .await;
+    await_request("/search/jql", || h.jira.requests()).await;
+    await_request("/search/jql", || second_site.requests()).await;
+    await_request("/pulls?state=all", || forge.requests()).await;
+    await_request("/pulls?state=all", || second_forge.requests()).await;
+    h.stop().await;
 }
 
 /// Checks that a finding which fails in more rounds than one among readable findings may is read in the end. `query`
