@@ -87,6 +87,14 @@ impl Hub {
             .unwrap()
     }
 
+    async fn mark_ready(&self, pull_request: &github::PullRequest) {
+        self.writer
+            .pull_requests()
+            .mark_ready(&build_shop_name(), pull_request)
+            .await
+            .unwrap();
+    }
+
     fn assert_clean(&self) {
         assert_eq!(self.hub.violations(), Vec::<String>::new());
     }
@@ -190,11 +198,7 @@ async fn draft_is_opened_found_and_marked_ready() {
         None
     );
 
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    hub.mark_ready(&made).await;
     assert!(
         !hub.reader
             .pull_requests()
@@ -460,11 +464,7 @@ async fn foreign_pull_request_mentioning_ticket_is_found() {
 async fn merged_pull_request_is_closed_with_merger() {
     let hub = start_hub().await;
     let made = hub.draft("feat/x").await;
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    hub.mark_ready(&made).await;
     hub.hub.merge("acme/shop", made.number, "mia").unwrap();
 
     let merged = hub
@@ -595,11 +595,7 @@ async fn revoked_token_is_replaced_at_next_call() {
         .await
         .unwrap();
     hub.hub.revoke_tokens();
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    hub.mark_ready(&made).await;
     assert_eq!(hub.hub.comments("acme/shop", made.number).len(), 1);
     hub.assert_clean();
 }
@@ -833,11 +829,7 @@ async fn renamed_repository_is_followed_by_all_calls() {
             .create_pull_request(&build_shop_name(), "feat/after", "main", "t", "", true)
             .await
             .unwrap();
-        hub.writer
-            .pull_requests()
-            .mark_ready(&build_shop_name(), &made)
-            .await
-            .unwrap();
+        hub.mark_ready(&made).await;
         let known = hub
             .writer
             .pull_requests()
@@ -1194,11 +1186,7 @@ async fn reviews_include_comments_and_accept_replies() {
         .request_reviewers(&build_shop_name(), made.number, &rita)
         .await
         .unwrap();
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    hub.mark_ready(&made).await;
     hub.writer
         .pull_requests()
         .back_to_draft(&build_shop_name(), &made, "> Work in progress")

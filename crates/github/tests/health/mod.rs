@@ -22,11 +22,7 @@ async fn open_ready_on_queue(hub: &Hub) -> github::PullRequest {
     };
     hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
     let made = hub.draft("feat/x").await;
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    hub.mark_ready(&made).await;
     made
 }
 
@@ -55,11 +51,7 @@ async fn snapshot_shows_checks_with_requirements() {
     hub.hub.set_rulesets("acme/shop", &[ruleset]).unwrap();
     let red = [("test", RunConclusion::Failure, "")];
     hub.hub.run_checks("acme/shop", made.head.as_str(), &red).unwrap();
-    hub.writer
-        .pull_requests()
-        .mark_ready(&build_shop_name(), &made)
-        .await
-        .unwrap();
+    hub.mark_ready(&made).await;
     let blocked = read(SnapshotScope::default()).await;
     assert_eq!(blocked.merge, MergeState::Blocked);
     assert_eq!(blocked.checks.checks[0].result, Some(CheckResult::Bad));
