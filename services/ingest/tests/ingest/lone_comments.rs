@@ -7,7 +7,6 @@ use testkit::poll_until;
 
 use crate::harness::{Harness, VIEWER};
 
-const READY: &str = "Ready for Agent";
 const DEADLINE: Duration = Duration::from_secs(20);
 
 /// Body of a new comment of Ada without the issue, with these fields in place of the usual ones.
@@ -32,14 +31,7 @@ async fn send_lone_comment(h: &Harness, id: &str, address: &Value) {
 
 #[tokio::test]
 async fn lone_comment_reaches_ticket_by_address() {
-    let h = Harness::start(3_600).await;
-    h.first_poll().await;
-    h.listen_to_jira();
-    let key = h
-        .jira
-        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
-    h.jira.move_issue(&key, READY, "Ada").expect("move");
-    h.trigger(&key).await;
+    let (h, key) = Harness::start_with_requested_ticket().await;
     let issue = h.jira.issue_id(&key).expect("issue");
     let address = |comment: u64| {
         json!(format!(
@@ -62,12 +54,7 @@ async fn lone_comment_reaches_ticket_by_address() {
 
 #[tokio::test]
 async fn both_events_of_comment_count_once() {
-    let h = Harness::start(3_600).await;
-    h.first_poll().await;
-    h.listen_to_jira();
-    let key = h.jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
-    h.jira.move_issue(&key, READY, "Ada").expect("move");
-    h.trigger(&key).await;
+    let (h, key) = Harness::start_with_requested_ticket().await;
     // Jira sends this comment with its issue.
     let first = h.jira.comment_as(&key, "Ada", "/stop").expect("comment");
     h.triggers_when(&key, 2).await;

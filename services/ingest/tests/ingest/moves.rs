@@ -8,21 +8,7 @@ use testkit::poll_until;
 
 use crate::harness::{Harness, OPERATOR, VIEWER};
 
-const READY: &str = "Ready for Agent";
 const DEADLINE: Duration = Duration::from_secs(20);
-
-/// Starts ingest with a ticket on which work was requested, and returns its key.
-async fn start_with_requested_ticket() -> (Harness, String) {
-    let h = Harness::start(3_600).await;
-    h.first_poll().await;
-    h.listen_to_jira();
-    let key = h
-        .jira
-        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
-    h.jira.move_issue(&key, READY, "Ada").expect("move");
-    h.trigger(&key).await;
-    (h, key)
-}
 
 /// Waits until the API answers to a key with the ticket of another one.
 async fn await_alias(h: &Harness, named: &str, key: &str) {
@@ -36,7 +22,7 @@ async fn await_alias(h: &Harness, named: &str, key: &str) {
 
 #[tokio::test]
 async fn order_under_new_key_reaches_old_records() {
-    let (h, key) = start_with_requested_ticket().await;
+    let (h, key) = Harness::start_with_requested_ticket().await;
     // No rules name the new project: the run of the ticket is stopped all the same.
     let moved = h.jira.move_to_project(&key, "OPS", "Ada").expect("moved");
     h.jira.comment_as(&moved, "Ada", "/stop").expect("comment");
@@ -52,7 +38,7 @@ async fn order_under_new_key_reaches_old_records() {
 
 #[tokio::test]
 async fn chain_of_moves_keeps_one_log() {
-    let (h, key) = start_with_requested_ticket().await;
+    let (h, key) = Harness::start_with_requested_ticket().await;
     h.add_rules(
         "web",
         "repo:\n  owner: acme\n  name: web\njira:\n  project_key: OPS\n",
@@ -74,7 +60,7 @@ async fn chain_of_moves_keeps_one_log() {
 
 #[tokio::test]
 async fn api_comment_reaches_run_by_either_key() {
-    let (h, key) = start_with_requested_ticket().await;
+    let (h, key) = Harness::start_with_requested_ticket().await;
     let moved = h.jira.move_to_project(&key, "OPS", "Ada").expect("moved");
     await_alias(&h, &moved, &key).await;
     for (count, named) in [(2, &moved), (3, &key)] {
@@ -89,7 +75,7 @@ async fn api_comment_reaches_run_by_either_key() {
 
 #[tokio::test]
 async fn reassigned_key_is_another_ticket() {
-    let (h, key) = start_with_requested_ticket().await;
+    let (h, key) = Harness::start_with_requested_ticket().await;
     let moved = h.jira.move_to_project(&key, "OPS", "Ada").expect("moved");
     h.jira.comment_as(&moved, "Ada", "/stop").expect("comment");
     h.triggers_when(&key, 2).await;

@@ -113,6 +113,19 @@ impl Harness {
         Self::prepared(poll_interval_s, |config, _| change(config)).await
     }
 
+    /// Starts with a ticket of Jira on which work was requested, and returns its key.
+    pub(crate) async fn start_with_requested_ticket() -> (Self, String) {
+        let h = Self::start(3_600).await;
+        h.first_poll().await;
+        h.listen_to_jira();
+        let key = h
+            .jira
+            .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+        h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+        h.trigger(&key).await;
+        (h, key)
+    }
+
     /// Starts with other settings and earlier events on Jira.
     pub(crate) async fn prepared(poll_interval_s: u64, prepare: impl FnOnce(&mut Config, &FakeJira)) -> Self {
         let harness = Self::launch(poll_interval_s, true, prepare).await;
