@@ -411,7 +411,7 @@ impl DecisionFacts {
     }
 
     /// True once the ticket's identity was read, so that [`Self::records`] is final.
-    pub(crate) fn knows_records(&self, ticket: &TicketKey) -> bool {
+    pub(crate) fn is_identity_known(&self, ticket: &TicketKey) -> bool {
         !matches!(ticket, TicketKey::Jira { .. }) || self.read.identity.get(ticket).is_some()
     }
 

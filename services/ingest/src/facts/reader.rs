@@ -79,7 +79,7 @@ impl FactReader {
         ticket: &TicketKey,
         facts: &mut DecisionFacts,
     ) -> Result<TicketKey, EventFailure> {
-        if !facts.knows_records(ticket) {
+        if !facts.is_identity_known(ticket) {
             let identity = self.keys.identity(ticket).await?;
             facts.put_identity(ticket.clone(), identity);
         }

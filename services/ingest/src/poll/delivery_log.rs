@@ -38,7 +38,7 @@ pub(crate) async fn replay_deliveries(
     let mut round = PollRound::default();
     for attempt in list_undelivered(log) {
         let finding = format!("{origin} delivery {}", attempt.guid);
-        if context.memory.knows(&finding) {
+        if context.memory.has_settled(&finding) {
             continue;
         }
         match recover_delivery(&context.router, &origin, &attempt, window.now).await {

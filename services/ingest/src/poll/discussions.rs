@@ -29,7 +29,7 @@ pub(crate) async fn poll_discussions(
             "{repository} discussion {} updated {}",
             stub.number, stub.updated_at
         );
-        if context.memory.knows(&finding) {
+        if context.memory.has_settled(&finding) {
             continue;
         }
         match poll_discussion(&context.router, repository, stub, &window).await {

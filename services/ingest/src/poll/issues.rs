@@ -44,7 +44,8 @@ impl ChangedIssues {
             let finding = describe_finding(repository, issue);
             // Assigned issues are listed regardless of their age, so one that was given up would otherwise be read, and
             // dead-lettered, whenever another issue changes.
-            if context.memory.has_abandoned(&finding) || context.memory.knows(&describe_second_poll(&finding))
+            if context.memory.has_abandoned(&finding)
+                || context.memory.has_settled(&describe_second_poll(&finding))
             {
                 continue;
             }
@@ -129,7 +130,7 @@ async fn poll_issue(
         .take(&IssueText::from_poll(ticket), TriggerChannel::Poll)
         .await?;
     let finding = describe_finding(repository, issue);
-    let is_certain = context.memory.knows(&finding);
+    let is_certain = context.memory.has_settled(&finding);
     context.memory.settle(if is_certain {
         describe_second_poll(&finding)
     } else {

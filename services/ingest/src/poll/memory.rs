@@ -55,7 +55,7 @@ pub(crate) struct PollMemory {
 
 impl PollMemory {
     /// True for a settled finding.
-    pub(crate) fn knows(&self, finding: &str) -> bool {
+    pub(crate) fn has_settled(&self, finding: &str) -> bool {
         self.settled.contains(finding)
     }
 
@@ -131,8 +131,8 @@ mod tests {
         memory.forget_failures("d");
         assert_eq!(memory.failed_rounds("d"), 0);
         memory.settle("a".to_owned());
-        assert!(memory.knows("a") && !memory.knows("b"));
+        assert!(memory.has_settled("a") && !memory.has_settled("b"));
         memory.abandon("b".to_owned());
-        assert!(memory.knows("b") && memory.has_abandoned("b") && !memory.has_abandoned("a"));
+        assert!(memory.has_settled("b") && memory.has_abandoned("b") && !memory.has_abandoned("a"));
     }
 }

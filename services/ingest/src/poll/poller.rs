@@ -266,7 +266,7 @@ impl TrackerPoller {
                 }
                 Err(failure) => {
                     let finding = format!("{} in {}", found.ticket, found.status);
-                    if !self.context.memory.knows(&finding) {
+                    if !self.context.memory.has_settled(&finding) {
                         self.context
                             .give_up(&finding, Some(found.ticket.clone()), &failure)
                             .await?;
@@ -300,7 +300,7 @@ impl TrackerPoller {
             // The update time is part of the finding, so that the next change of the ticket is judged
             // again.
             let remembered = format!("{} matched {}", stub.key, stub.updated);
-            if self.context.memory.knows(&remembered) {
+            if self.context.memory.has_settled(&remembered) {
                 continue;
             }
             let matched = ConditionMatchEvent::from_poll(stub.key.clone());
@@ -335,7 +335,7 @@ impl TrackerPoller {
         // The key contains the changelog id, so a ticket that left the status and returned is a new
         // finding.
         let remembered = format!("{} {}", found.ticket, work.key().as_str());
-        if self.context.memory.knows(&remembered) {
+        if self.context.memory.has_settled(&remembered) {
             return Ok(());
         }
         let taken = self.context.router.take_polled(&work, found.id, &found.ticket);

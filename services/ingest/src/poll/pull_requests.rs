@@ -243,7 +243,7 @@ impl OpenPullRequests {
         let mut round = PollRound::default();
         for read in reads {
             let finding = read.finding(repository);
-            if context.memory.knows(&finding) {
+            if context.memory.has_settled(&finding) {
                 continue;
             }
             if round.is_outage() {

@@ -38,7 +38,7 @@ pub(crate) async fn poll_jira_changes(
     let mut round = PollRound::default();
     for issue in order_by_failures(&changed.issues, &context.memory) {
         let remembered = describe_change(issue);
-        if context.memory.knows(&remembered) {
+        if context.memory.has_settled(&remembered) {
             continue;
         }
         if round.is_outage() {
@@ -142,7 +142,7 @@ async fn handle_jira_comment(
     let is_ours = comment.by_us || !comment.marker.is_empty();
     let said = CommentEvent::from_jira_poll(ticket, comment);
     let remembered = format!("{ticket} {}", said.key().as_str());
-    if is_ours || context.memory.knows(&remembered) {
+    if is_ours || context.memory.has_settled(&remembered) {
         return Ok(None);
     }
     let outcome = context.router.take(&said, TriggerChannel::Poll).await?;
@@ -168,7 +168,7 @@ pub(crate) async fn poll_repository_comments(
     for (number, comment) in comments {
         let said = CommentEvent::from_github_poll(repository, number, comment, window.now);
         let remembered = format!("{repository} {}", said.key().as_str());
-        if !context.router.is_for_us(&said) || context.memory.knows(&remembered) {
+        if !context.router.is_for_us(&said) || context.memory.has_settled(&remembered) {
             continue;
         }
         match context.router.take(&said, TriggerChannel::Poll).await {
