@@ -1,5 +1,7 @@
 //! Issues: reading, listing, closing, assigning, labels and types.
 
+use std::collections::BTreeSet;
+
 use domain::{RepositoryName, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
@@ -24,6 +26,8 @@ const ISSUE: &str = "query($owner: String!, $name: String!, $number: Int!) { \
     ... on AssignedEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } assignee { __typename ... on Actor { login } } } \
     ... on LabeledEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } label { name } } \
     ... on RenamedTitleEvent { id createdAt actor { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } }";
+
+const MAX_ISSUE_PAGES: usize = 10;
 
 /// State by which issues are listed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -121,29 +125,46 @@ impl IssueReader {
         }
     }
 
-    /// Lists the open issues, latest change first, at most 100. With the `ETag` of the previous poll, an
-    /// unchanged answer costs nothing of the rate limit.
+    /// Lists the open issues, latest change first: those among the 100 issues and pull requests that changed last, and
+    /// with `since` all that changed at or after it, among the 1,000 that changed last. With the `ETag` of the previous
+    /// poll, an unchanged answer costs nothing of the rate limit.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
     pub async fn open_issues(
         &self,
         repository: &RepositoryName,
+        since: Option<Timestamp>,
         known: Option<&ETag>,
     ) -> Result<IssuePoll, Error> {
         let path = format!("/issues?state=open&sort=updated&direction=desc&per_page={PAGE}");
         let client = self.clients.of(repository)?;
-        // One page only: whatever changed since the previous poll is first in the list.
-        let found: Option<(Vec<WireIssueStub>, _)> = client
+        // Every change moves its issue to the first page, so the ETag of that page covers all changes.
+        let first: Option<(Vec<WireIssueStub>, _)> = client
             .get_unless(repository, AccessKind::Look, &path, known)
             .await?;
-        Ok(match found {
-            None => IssuePoll::Unchanged,
-            Some((found, etag)) => IssuePoll::Changed {
-                issues: found.into_iter().filter_map(WireIssueStub::into_stub).collect(),
-                etag,
-            },
-        })
+        let Some((mut found, etag)) = first else {
+            return Ok(IssuePoll::Unchanged);
+        };
+        let (mut issues, mut numbers, mut page) = (Vec::new(), BTreeSet::new(), 1);
+        loop {
+            let is_changed = |last: &WireIssueStub| since.is_some_and(|since| last.is_changed_since(since));
+            let has_more = found.len() == PAGE && found.last().is_some_and(is_changed);
+            // A change between two reads moves the last issue of a page to the next one.
+            let stubs = found.into_iter().filter_map(WireIssueStub::into_stub);
+            issues.extend(stubs.filter(|stub| numbers.insert(stub.number)));
+            if !has_more {
+                break;
+            }
+            if page == MAX_ISSUE_PAGES {
+                tracing::warn!(%repository, "too many issues changed since the last poll; the oldest changes are left out");
+                break;
+            }
+            page += 1;
+            let next = format!("{path}&page={page}");
+            found = client.get(repository, AccessKind::Look, &next).await?;
+        }
+        Ok(IssuePoll::Changed { issues, etag })
     }
 
     /// Lists the issues of a repository, latest change first. GitHub lists 100 issues and pull requests

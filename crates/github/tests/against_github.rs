@@ -1387,7 +1387,7 @@ async fn issue_poll_excludes_pull_requests() {
         .unwrap();
     let polled = reader
         .issues()
-        .open_issues(&build_shop_name(), None)
+        .open_issues(&build_shop_name(), None, None)
         .await
         .unwrap();
     let IssuePoll::Changed { issues, etag } = polled else {
@@ -1399,7 +1399,7 @@ async fn issue_poll_excludes_pull_requests() {
     );
     let again = reader
         .issues()
-        .open_issues(&build_shop_name(), etag.as_ref())
+        .open_issues(&build_shop_name(), None, etag.as_ref())
         .await
         .unwrap();
     assert_eq!(again, IssuePoll::Unchanged);
@@ -1434,6 +1434,27 @@ async fn issue_poll_excludes_pull_requests() {
     assert_eq!(both, [(number, true), (closed, false)]);
     let later = Timestamp::parse("2999-01-01T00:00:00Z").unwrap();
     assert_eq!(listed(IssueListState::ChangedSince(later)).await, []);
+}
+
+#[tokio::test]
+async fn issue_poll_reads_pages_until_start() {
+    let Hub { hub, reader, .. } = start_hub().await;
+    for number in 1..=101 {
+        let opened = hub.open_issue_as("acme/shop", "rita", "A title", "");
+        assert_eq!(opened.unwrap(), number);
+    }
+    let future = Timestamp::parse("2999-01-01T00:00:00Z");
+    for (since, count) in [(None, 100), (future, 100), (Some(Timestamp::default()), 101)] {
+        let polled = reader
+            .issues()
+            .open_issues(&build_shop_name(), since, None)
+            .await
+            .unwrap();
+        let IssuePoll::Changed { issues, .. } = polled else {
+            panic!("nothing was known")
+        };
+        assert_eq!(issues.len(), count, "{since:?}");
+    }
 }
 
 #[tokio::test]

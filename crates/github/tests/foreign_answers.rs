@@ -63,7 +63,7 @@ calls! {
     "deliveries": |hub| hub.reader.deliveries().hook_deliveries(None, START);
     "identity": |hub| hub.reader.identity(None);
     "issue": |hub| hub.reader.issues().issue(&build_shop_name(), ISSUE);
-    "open issues": |hub| hub.reader.issues().open_issues(&build_shop_name(), None);
+    "open issues": |hub| hub.reader.issues().open_issues(&build_shop_name(), None, None);
     "list of issues": |hub| hub.reader.issues().list_issues(&build_shop_name(), IssueListState::Open);
     "comments since": |hub| hub.reader.comments().comments_since(&build_shop_name(), START);
     "branch checks": |hub| hub.reader.checks().branch_checks(&build_shop_name(), "main");

@@ -1,5 +1,6 @@
 //! JSON of issues, in lists and with their history.
 
+use domain::Timestamp;
 use serde::Deserialize;
 
 use super::{parse_instant, parse_lock, people::WireUser};
@@ -39,6 +40,11 @@ impl WireIssueStub {
             is_open,
             stub,
         })
+    }
+
+    /// True for a change at or after `since`, and for one at an unknown time.
+    pub(crate) fn is_changed_since(&self, since: Timestamp) -> bool {
+        parse_instant(self.updated_at.as_deref()).is_none_or(|at| at >= since)
     }
 
     /// Converts to an entry of a poll; `None` for a pull request.

@@ -155,7 +155,7 @@ impl DepartureSchedule {
             Err(ReadError::NotFound(_)) => {
                 // GitHub answers 404 when the account does not see the new place, and also when it lost access to the
                 // repository of the ticket. The listing fails in the second case alone.
-                router.outside.changed_issues(repository, None).await?;
+                router.outside.changed_issues(repository, None, None).await?;
                 // The end of the work is final, so a passing failure of GitHub must not cause it.
                 if !std::mem::replace(&mut watched.is_missing, true) {
                     return Ok(None);

@@ -33,8 +33,12 @@ impl ChangedIssues {
         let window = context
             .open_window(format!("reconciled:issues:{repository}"))
             .await?;
-        let known = self.tags.get(repository);
-        let polled = context.router.outside.changed_issues(repository, known).await?;
+        let (since, known) = (Some(window.since), self.tags.get(repository));
+        let polled = context
+            .router
+            .outside
+            .changed_issues(repository, since, known)
+            .await?;
         let IssuePoll::Changed { mut issues, etag } = polled else {
             return Ok(0);
         };

@@ -13,14 +13,15 @@ use super::{ReadError, TitledTicket, TrackerReader, ci_logs};
 const LOG_PATIENCE: Duration = Duration::from_secs(3);
 
 impl TrackerReader {
-    /// Lists the open issues of a repository, latest change first. Costs nothing of GitHub's limit when none changed since
-    /// the `ETag`.
+    /// Lists the open issues of a repository among the 100 that changed last, and all that changed since then, latest change
+    /// first. Costs nothing of GitHub's limit when none changed since the `ETag`.
     pub(crate) async fn changed_issues(
         &self,
         repository: &RepositoryName,
+        since: Option<Timestamp>,
         known: Option<&github::ETag>,
     ) -> Result<github::IssuePoll, ReadError> {
-        let read = self.github.issues().open_issues(repository, known);
+        let read = self.github.issues().open_issues(repository, since, known);
         Ok(failpoint::around("ingest.github.issues", read).await?)
     }
 
@@ -91,7 +92,8 @@ impl TrackerReader {
         &self,
         repository: &RepositoryName,
     ) -> Result<Vec<TitledTicket>, ReadError> {
-        let github::IssuePoll::Changed { issues, .. } = self.changed_issues(repository, None).await? else {
+        let polled = self.changed_issues(repository, None, None).await?;
+        let github::IssuePoll::Changed { issues, .. } = polled else {
             return Ok(Vec::new());
         };
         let titled = issues.into_iter().map(|issue| TitledTicket {
