@@ -17,6 +17,15 @@ const MAX_COMMENT_PAGES: usize = 20;
 /// Interval to which the start of a listing is rounded down: 5 minutes, in milliseconds.
 const STEP_MS: i64 = 5 * 60 * 1000;
 
+/// Comments of a repository that were created from some time on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryComments {
+    /// Comments, each with the number of its issue or pull request, least recently changed first.
+    pub comments: Vec<(u64, GitHubComment)>,
+    /// Last listed change, when more comments changed than one listing contains; absent after a complete listing.
+    pub listed_to: Option<Timestamp>,
+}
+
 /// Reader of comments on issues and pull requests; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct CommentReader {
@@ -27,28 +36,28 @@ impl CommentReader {
     /// Lists comments on pull requests and issues that were created at or after `since`, least recently
     /// changed first, at most 500.
     ///
-    /// Each comes with the number of its issue or pull request.
-    ///
     /// # Errors
     /// [`Error::NotFound`] when the repository does not exist or our account cannot see it.
     pub async fn comments_since(
         &self,
         repository: &RepositoryName,
         since: Timestamp,
-    ) -> Result<Vec<(u64, GitHubComment)>, Error> {
+    ) -> Result<RepositoryComments, Error> {
         // GitHub's parameter `since` has a resolution of one second.
         let since_s = Timestamp::from_unix_ms(since.unix_s() * 1000);
         // A rounded start keeps the URL the same between polls, so that GitHub answers 304 while nothing is
         // new.
         let step = Timestamp::from_unix_ms(since.unix_ms().div_euclid(STEP_MS) * STEP_MS);
-        let mut comments = match self.comments_from(repository, step).await? {
-            (comments, true) => comments,
+        let (mut comments, is_complete) = match self.comments_from(repository, step).await? {
+            (comments, true) => (comments, true),
             // The 500 comments of the rounded start ended too early; older ones must not displace those after
             // `since`.
-            (_, false) => self.comments_from(repository, since_s).await?.0,
+            (_, false) => self.comments_from(repository, since_s).await?,
         };
+        let last = comments.last().and_then(|(_, comment)| comment.updated_at);
+        let listed_to = last.filter(|_| !is_complete);
         comments.retain(|(_, comment)| comment.created_at.is_none_or(|at| at >= since_s));
-        Ok(comments)
+        Ok(RepositoryComments { comments, listed_to })
     }
 
     /// Lists at most 500 comments from `since` on; the flag is true when the listing is complete.

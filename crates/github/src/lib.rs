@@ -40,7 +40,7 @@ pub use blame::BlameLines;
 pub use branch_rules::BranchRules;
 pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
-pub use comments::{CommentReader, CommentWriter};
+pub use comments::{CommentReader, CommentWriter, RepositoryComments};
 pub use commits::{CommitWriter, TreeChange, TreeContent};
 pub use deliveries::DeliveryReader;
 pub use discussions::{DiscussionReader, DiscussionWriter};

@@ -14,7 +14,7 @@ use std::time::Duration;
 use domain::{ChecksConclusion, CommitId, RepositoryName, TicketKey, Timestamp};
 use github::{
     Error, GitHubReader, GitHubWriter, IssueListState, IssuePoll, IssueWish, NewReview, PullRequestPoll,
-    PullRequestState, RepositoryPermission, ReviewVerdict, Settings, conclude_checks,
+    PullRequestState, RepositoryComments, RepositoryPermission, ReviewVerdict, Settings, conclude_checks,
 };
 use secrecy::ExposeSecret;
 use serde_json::json;
@@ -290,16 +290,35 @@ async fn repository_comments_are_listed_across_pages() {
         .comments_since(&build_shop_name(), Timestamp::from_unix_ms(0))
         .await
         .unwrap();
-    let on_one = found.iter().filter(|(number, _)| *number == one).count();
-    assert_eq!((found.len(), on_one), (103, 52));
-    let latest = found[102].1.created_at.unwrap();
+    let RepositoryComments { comments, listed_to } = found;
+    let on_one = comments.iter().filter(|(number, _)| *number == one).count();
+    assert_eq!((comments.len(), on_one, listed_to), (103, 52, None));
+    let latest = comments[102].1.created_at.unwrap();
     let later = reader
         .comments()
         .comments_since(&build_shop_name(), latest.plus_ms(60_000))
         .await
         .unwrap();
-    assert_eq!(later, []);
+    assert_eq!(later.comments, []);
     hub.assert_clean();
+}
+
+#[tokio::test]
+async fn long_listing_of_comments_has_end() {
+    let hub = start_hub().await;
+    let number = hub.draft("feat/x").await.number;
+    for _ in 0..501 {
+        hub.hub.comment_as("acme/shop", number, "mia", "/stop").unwrap();
+    }
+    let found = hub
+        .reader
+        .comments()
+        .comments_since(&build_shop_name(), Timestamp::from_unix_ms(0))
+        .await
+        .unwrap();
+    assert_eq!(found.comments.len(), 500);
+    let last = found.comments.last().unwrap();
+    assert!(found.listed_to.is_some() && found.listed_to == last.1.updated_at);
 }
 
 #[tokio::test]
@@ -957,7 +976,7 @@ async fn unchanged_polls_cost_no_rate_limit() {
 
     hub.hub.comment_as("acme/shop", number, "mia", "second").unwrap();
     let (.., remarks, comments) = poll(4_000).await;
-    assert_eq!((remarks.len(), comments.len()), (2, 2));
+    assert_eq!((remarks.len(), comments.comments.len()), (2, 2));
     // The comments of the pull request's conversation, and those of the repository.
     assert_eq!(hub.hub.rate_limit_used(), used + 2);
 }
@@ -1056,7 +1075,8 @@ async fn edited_comment_has_time_of_edit() {
             .comments()
             .comments_since(&build_shop_name(), since)
             .await
-            .unwrap()[0]
+            .unwrap()
+            .comments[0]
             .1
             .clone()
     };

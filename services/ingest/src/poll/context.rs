@@ -39,6 +39,15 @@ pub(crate) struct PollWindow {
     revision: Option<TableRevision>,
 }
 
+impl PollWindow {
+    /// Poll mark after a listing in the order of changes. The next poll starts at `last`, the last change of an incomplete
+    /// listing, and else at this poll.
+    pub(crate) fn choose_mark(&self, last: Option<Timestamp>) -> Timestamp {
+        let end = last.map(|last| last.plus_ms(OVERLAP_MS));
+        end.filter(|end| *end < self.now).unwrap_or(self.now)
+    }
+}
+
 /// State that all polls of a process share. A dry run stores neither poll marks nor dead letters.
 pub(crate) struct PollContext {
     pub(crate) router: EventRouter,
@@ -196,5 +205,26 @@ impl PollContext {
         };
         let letters = self.router.queue.dead_letters();
         Ok(letters.publish(&letter, Bytes::new()).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mark_waits_at_end_of_incomplete_listing() {
+        let at = Timestamp::from_unix_ms;
+        let now = at(100 * OVERLAP_MS);
+        let window = PollWindow {
+            key: "reconciled:github:acme/shop".to_owned(),
+            since: Timestamp::default(),
+            now,
+            revision: None,
+        };
+        let last = at(50 * OVERLAP_MS);
+        assert_eq!(window.choose_mark(Some(last)).plus_ms(-OVERLAP_MS), last);
+        assert_eq!(window.choose_mark(Some(now)), now);
+        assert_eq!(window.choose_mark(None), now);
     }
 }

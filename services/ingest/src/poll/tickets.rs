@@ -8,7 +8,7 @@ use crate::{
         text::TextEditEvent,
     },
     poll::{
-        context::{OVERLAP_MS, PollContext, PollWindow},
+        context::{PollContext, PollWindow},
         memory::PollMemory,
         round::{FailedFinding, PollRound, count_new_triggers},
     },
@@ -61,14 +61,8 @@ pub(crate) async fn poll_jira_changes(
             }
         }
     }
-    // An incomplete listing is sorted by change time. The next poll starts at its last ticket.
-    let last = changed
-        .issues
-        .last()
-        .map(|issue| issue.updated.plus_ms(OVERLAP_MS));
-    let to = last
-        .filter(|last| !changed.is_complete && *last < window.now)
-        .unwrap_or(window.now);
+    let last = changed.issues.last().filter(|_| !changed.is_complete);
+    let to = window.choose_mark(last.map(|issue| issue.updated));
     context.finish_round(round, &window, to).await
 }
 
@@ -159,13 +153,13 @@ pub(crate) async fn poll_repository_comments(
     let window = context
         .open_window(format!("reconciled:github:{repository}"))
         .await?;
-    let comments = context
+    let listed = context
         .router
         .outside
         .repository_comments(repository, window.since)
         .await?;
     let mut round = PollRound::default();
-    for (number, comment) in comments {
+    for (number, comment) in listed.comments {
         let said = CommentEvent::from_github_poll(repository, number, comment, window.now);
         let remembered = format!("{repository} {}", said.key().as_str());
         if !context.router.is_for_us(&said) || context.memory.has_settled(&remembered) {
@@ -187,7 +181,8 @@ pub(crate) async fn poll_repository_comments(
             }
         }
     }
-    context.finish_round(round, &window, window.now).await
+    let to = window.choose_mark(listed.listed_to);
+    context.finish_round(round, &window, to).await
 }
 
 fn describe_change(issue: &jira::ChangedIssue) -> String {

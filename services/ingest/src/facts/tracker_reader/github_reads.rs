@@ -117,12 +117,12 @@ impl TrackerReader {
         Ok(failpoint::around("ingest.github.list", read).await?)
     }
 
-    /// Lists new comments on a repository's pull requests and issues, each with the number of its subject.
+    /// Lists new comments on a repository's pull requests and issues.
     pub(crate) async fn repository_comments(
         &self,
         repository: &RepositoryName,
         since: Timestamp,
-    ) -> Result<Vec<(u64, github::GitHubComment)>, ReadError> {
+    ) -> Result<github::RepositoryComments, ReadError> {
         let read = self.github.comments().comments_since(repository, since);
         Ok(failpoint::around("ingest.github.comments", read).await?)
     }
