@@ -238,42 +238,7 @@ impl OpenPullRequests {
         let others = self.list_others(repository, &seen, is_complete);
         let mut reads: Vec<PullRequestRead<'_>> = changed.iter().map(PullRequestRead::Listed).collect();
         reads.extend(others.iter().map(PullRequestRead::Missing));
-        // An outage postpones all after the first few failures, so those that failed before come last.
-        reads.sort_by_cached_key(|read| context.memory.failed_rounds(&read.finding(repository)));
-        let mut round = PollRound::default();
-        for read in reads {
-            let finding = read.finding(repository);
-            if context.memory.has_settled(&finding) {
-                continue;
-            }
-            if round.is_outage() {
-                round.postpone(window.now);
-                continue;
-            }
-            let handled = match self.handle_read(&context.router, repository, read).await {
-                Err(EventFailure::Transferred(moved)) => self.end_transferred(&context.router, moved).await,
-                handled => handled,
-            };
-            match handled {
-                Ok(handled) => {
-                    match handled {
-                        HandledPullRequest::Read(recovered) => round.add_read(recovered),
-                        HandledPullRequest::Unread(recovered) => round.add_unread(recovered),
-                    }
-                    // It is not settled: an open pull request is read again until its update time is certain.
-                    context.memory.forget_failures(&finding);
-                }
-                Err(failure) => {
-                    let failed = FailedFinding {
-                        finding,
-                        ticket: None,
-                        at: window.now,
-                        failure,
-                    };
-                    context.add_failure(&mut round, failed).await?;
-                }
-            }
-        }
+        let round = self.handle_reads(context, repository, reads, window.now).await?;
         let recovered = round.recovered();
         if context.settle_round(round).await?.is_some() {
             // The next round lists a failed pull request again, because neither the mark nor the ETag moves. The keys in
@@ -293,6 +258,56 @@ impl OpenPullRequests {
             Some(_) | None => drop(self.tags.remove(repository)),
         }
         Ok(recovered)
+    }
+
+    /// Handles the pull requests that a poll at this time reads.
+    ///
+    /// # Errors
+    /// A rate limit, which ends the round.
+    async fn handle_reads(
+        &mut self,
+        context: &mut PollContext,
+        repository: &RepositoryName,
+        mut reads: Vec<PullRequestRead<'_>>,
+        now: Timestamp,
+    ) -> Result<PollRound, EventFailure> {
+        // An outage postpones all after the first few failures, so those that failed before come last.
+        reads.sort_by_cached_key(|read| context.memory.failed_rounds(&read.finding(repository)));
+        let mut round = PollRound::default();
+        for read in reads {
+            let finding = read.finding(repository);
+            if context.memory.has_settled(&finding) {
+                continue;
+            }
+            if round.is_outage() {
+                round.postpone(now);
+                continue;
+            }
+            let handled = match self.handle_read(&context.router, repository, read).await {
+                Err(EventFailure::Transferred(moved)) => self.end_transferred(&context.router, moved).await,
+                handled => handled,
+            };
+            match handled {
+                Ok(handled) => {
+                    match handled {
+                        HandledPullRequest::Read(recovered) => round.add_read(recovered),
+                        HandledPullRequest::Unread(recovered) => round.add_unread(recovered),
+                    }
+                    // It is not settled: an open pull request is read again until its update time is certain.
+                    context.memory.forget_failures(&finding);
+                }
+                Err(failure) => {
+                    let failed = FailedFinding {
+                        finding,
+                        ticket: None,
+                        at: now,
+                        failure,
+                    };
+                    context.add_failure(&mut round, failed).await?;
+                }
+            }
+        }
+        Ok(round)
     }
 
     /// Our pull requests that a listing may have missed: all of them after an incomplete listing, else the newly
