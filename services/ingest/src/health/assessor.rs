@@ -16,7 +16,7 @@ use crate::{
         overdue_review::OverdueReviewEvent,
     },
     facts::{ChecksPatience, tracker_reader::ReadError},
-    health::store,
+    health::{store, webhook_scope::QueueMembership},
     router::{
         EventRouter,
         outcome::{EventFailure, EventOutcome},
@@ -53,24 +53,24 @@ pub(crate) async fn assess_place(
     router: &EventRouter,
     repository: &RepositoryName,
     number: u64,
-    is_queued: bool,
+    queue: QueueMembership,
     source: TriggerChannel,
 ) -> Result<Option<AssessmentOutcome>, EventFailure> {
     let known = router.queue.pull_requests().get(repository, number).await?;
     match known.filter(|record| record.status == PullRequestStatus::Open) {
-        Some(record) => Ok(Some(assess_record(router, &record, is_queued, source).await?)),
+        Some(record) => Ok(Some(assess_record(router, &record, queue, source).await?)),
         None => Ok(None),
     }
 }
 
-/// Assesses an open pull request of ours. `is_queued` says that it is or was in a merge queue.
+/// Assesses an open pull request of ours.
 ///
 /// # Errors
 /// A read that failed; the caller retries.
 pub(crate) async fn assess_record(
     router: &EventRouter,
     record: &PullRequestRecord,
-    is_queued: bool,
+    queue: QueueMembership,
     source: TriggerChannel,
 ) -> Result<AssessmentOutcome, EventFailure> {
     let ours = &record.pull_request;
@@ -83,7 +83,7 @@ pub(crate) async fn assess_record(
         .unwrap_or_default();
     let was_queued = stored.is_some_and(|stored| matches!(stored.state, HealthState::Queued { .. }));
     let scope = SnapshotScope {
-        queue: is_queued || was_queued || memory.removal.is_some(),
+        queue: queue == QueueMembership::Reported || was_queued || memory.removal.is_some(),
         distance: rules.is_some_and(|rules| rules.pull_request.update_base == BaseUpdateRule::Always),
     };
     let read = router.outside.snapshot(&ours.repository, ours.number, scope);

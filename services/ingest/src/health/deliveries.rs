@@ -11,7 +11,7 @@ use crate::{
     health::{
         assessor::{AssessmentOutcome, assess_place, assess_record},
         store::read_health,
-        webhook_scope::{AffectedPullRequests, find_affected},
+        webhook_scope::{AffectedPullRequests, QueueMembership, find_affected},
     },
     router::{
         EventRouter,
@@ -94,10 +94,10 @@ async fn assess_affected(
         AffectedPullRequests::One {
             repository,
             number,
-            is_queued,
+            queue,
         } => {
             let webhook = TriggerChannel::Webhook;
-            let assessed = assess_place(router, repository, *number, *is_queued, webhook).await?;
+            let assessed = assess_place(router, repository, *number, *queue, webhook).await?;
             Ok(assessed.as_ref().is_some_and(is_computing))
         }
         AffectedPullRequests::OfBase { repository, branch } => {
@@ -109,7 +109,14 @@ async fn assess_affected(
             }
             let (mut is_any_computing, mut failed) = (false, None);
             for record in list_longest_unassessed(router, repository).await? {
-                match Box::pin(assess_record(router, &record, false, TriggerChannel::Webhook)).await {
+                match Box::pin(assess_record(
+                    router,
+                    &record,
+                    QueueMembership::Unknown,
+                    TriggerChannel::Webhook,
+                ))
+                .await
+                {
                     Ok(assessed) => is_any_computing |= is_computing(&assessed),
                     // The limit holds for the others, too.
                     Err(failure) if failure.is_limit() => return Err(failure),

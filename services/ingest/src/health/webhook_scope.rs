@@ -7,6 +7,15 @@ use crate::webhook::payload::{UnreadablePayload, WebhookPayload, github as wire}
 // Branches on which GitHub tests entries of a merge queue: `gh-readonly-queue/main/pr-7-<commit>`.
 const QUEUE_BRANCHES: &str = "gh-readonly-queue/";
 
+/// Membership of a pull request in a merge queue, as far as the cause of its assessment shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum QueueMembership {
+    /// The cause does not show it.
+    Unknown,
+    /// The pull request is or was in a queue, which has to be read.
+    Reported,
+}
+
 /// Pull requests whose health may have changed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum AffectedPullRequests {
@@ -14,8 +23,7 @@ pub(crate) enum AffectedPullRequests {
     One {
         repository: RepositoryName,
         number: u64,
-        /// True when the merge queue has to be read.
-        is_queued: bool,
+        queue: QueueMembership,
     },
     /// All pull requests with this base branch.
     OfBase {
@@ -34,15 +42,15 @@ pub(crate) fn find_affected(
     Ok(match *event {
         "pull_request" => {
             let payload: wire::PullRequestPayload = hook.read()?;
-            let is_queued = match payload.action.as_str() {
-                "enqueued" | "dequeued" => true,
-                "auto_merge_enabled" | "auto_merge_disabled" | "ready_for_review" => false,
+            let queue = match payload.action.as_str() {
+                "enqueued" | "dequeued" => QueueMembership::Reported,
+                "auto_merge_enabled" | "auto_merge_disabled" | "ready_for_review" => QueueMembership::Unknown,
                 _ => return Ok(None),
             };
             Some(AffectedPullRequests::One {
                 number: payload.pull_request.number,
                 repository: hook.repository(payload.repository),
-                is_queued,
+                queue,
             })
         }
         "merge_group" => {
@@ -87,7 +95,7 @@ fn find_queued(branch: &str, repository: impl FnOnce() -> RepositoryName) -> Opt
     Some(AffectedPullRequests::One {
         repository: repository(),
         number,
-        is_queued: true,
+        queue: QueueMembership::Reported,
     })
 }
 
@@ -121,11 +129,11 @@ mod tests {
         find_affected(&WebhookPayload::open(&delivery).unwrap()).unwrap()
     }
 
-    fn build_affected_pull(is_queued: bool) -> Option<AffectedPullRequests> {
+    fn build_affected_pull(queue: QueueMembership) -> Option<AffectedPullRequests> {
         Some(AffectedPullRequests::One {
             repository: "acme/shop".parse().unwrap(),
             number: 7,
-            is_queued,
+            queue,
         })
     }
 
@@ -148,10 +156,13 @@ mod tests {
     fn pull_request_actions_affect_queue() {
         let body = |action: &str| json!({"action": action, "pull_request": {"number": 7, "head": {"ref": "fix/ENG-1"}}});
         for (action, affected) in [
-            ("enqueued", build_affected_pull(true)),
-            ("dequeued", build_affected_pull(true)),
-            ("auto_merge_enabled", build_affected_pull(false)),
-            ("ready_for_review", build_affected_pull(false)),
+            ("enqueued", build_affected_pull(QueueMembership::Reported)),
+            ("dequeued", build_affected_pull(QueueMembership::Reported)),
+            (
+                "auto_merge_enabled",
+                build_affected_pull(QueueMembership::Unknown),
+            ),
+            ("ready_for_review", build_affected_pull(QueueMembership::Unknown)),
             ("labeled", None),
         ] {
             assert_eq!(
@@ -184,7 +195,7 @@ mod tests {
         ] {
             assert_eq!(
                 find_affected_by(event, body),
-                build_affected_pull(true),
+                build_affected_pull(QueueMembership::Reported),
                 "{event}"
             );
         }

@@ -9,7 +9,7 @@ use domain::{Timestamp, TriggerChannel, cause::format_error_chain};
 use tokio::time::Instant;
 
 use crate::{
-    health::{assessor::assess_place, store::remove_health},
+    health::{assessor::assess_place, store::remove_health, webhook_scope::QueueMembership},
     poll::{
         check_schedule::{ListedHead, ReadAllowance},
         pull_request_events::PullRequestPlace,
@@ -107,7 +107,7 @@ impl HealthSchedule {
                 router,
                 repository,
                 *number,
-                false,
+                QueueMembership::Unknown,
                 TriggerChannel::Poll,
             ))
             .await
