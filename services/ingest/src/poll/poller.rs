@@ -6,7 +6,7 @@ use std::{
 };
 
 use bootstrap::rules::RulesBook;
-use domain::{InstanceName, RepositoryRules, cause::format_error_chain};
+use domain::{InstanceName, RepositoryRules, TicketKey, cause::format_error_chain};
 use opentelemetry::{KeyValue, metrics::Counter};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -255,23 +255,9 @@ impl TrackerPoller {
         for found in ready {
             match self.poll_ticket(&found).await {
                 Ok(()) => {}
-                // A rate limit applies to all tickets, so the rest of the round would fail too.
-                Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) if failure.may_pass() => {
-                    tracing::warn!(
-                        ticket = %found.ticket,
-                        error = %format_error_chain(&failure),
-                        "poll of the ticket failed"
-                    );
-                }
                 Err(failure) => {
                     let finding = format!("{} in {}", found.ticket, found.status);
-                    if !self.context.memory.has_settled(&finding) {
-                        self.context
-                            .give_up(&finding, Some(found.ticket.clone()), &failure)
-                            .await?;
-                        self.context.memory.settle(finding);
-                    }
+                    self.handle_failure(&found.ticket, finding, failure).await?;
                 }
             }
         }
@@ -310,11 +296,32 @@ impl TrackerPoller {
                     self.add(count_new_triggers(&[outcome]), "jira");
                     self.context.memory.settle(remembered);
                 }
-                Err(limit) if limit.is_limit() => return Err(limit),
-                Err(failure) => {
-                    tracing::warn!(ticket = %stub.key, error = %format_error_chain(&failure), "poll of the ticket failed");
-                }
+                Err(failure) => self.handle_failure(&stub.key, remembered, failure).await?,
             }
+        }
+        Ok(())
+    }
+
+    /// Handles the failed poll of a ticket. One that no retry can read is given up, once for each finding.
+    ///
+    /// # Errors
+    /// A rate limit. It applies to all tickets, so the rest of the round would fail too.
+    async fn handle_failure(
+        &mut self,
+        ticket: &TicketKey,
+        finding: String,
+        failure: EventFailure,
+    ) -> Result<(), EventFailure> {
+        if failure.is_limit() {
+            return Err(failure);
+        }
+        if failure.may_pass() {
+            tracing::warn!(%ticket, error = %format_error_chain(&failure), "poll of the ticket failed");
+        } else if !self.context.memory.has_settled(&finding) {
+            self.context
+                .give_up(&finding, Some(ticket.clone()), &failure)
+                .await?;
+            self.context.memory.settle(finding);
         }
         Ok(())
     }
@@ -345,6 +352,7 @@ impl TrackerPoller {
         Ok(())
     }
 }
+
 /// Rules that share each Jira project, in their order.
 fn group_by_project(book: &RulesBook) -> BTreeMap<(Option<&InstanceName>, &str), Vec<&RepositoryRules>> {
     let mut projects: BTreeMap<_, Vec<&RepositoryRules>> = BTreeMap::new();

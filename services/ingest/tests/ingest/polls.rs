@@ -50,6 +50,22 @@ async fn unreadable_ticket_is_dead_lettered_others_continue() {
     h.stop().await;
 }
 
+#[tokio::test]
+async fn unreadable_match_of_condition_is_dead_lettered() {
+    let mut key = String::new();
+    let h = Harness::prepared(1, |config, jira| {
+        let rules = "repo: {owner: acme, name: shop}\njira: {project_key: ENG, jql: labels = agent}\n";
+        std::fs::write(config.rules.dir.join("shop.yaml"), rules).expect("rules");
+        key = jira.create_issue("ENG", "Broken", "", "Bug", &["agent"]);
+        jira.fail_next(build_unreadable_answer(&format!("/issue/{key}?"), 1_000));
+    })
+    .await;
+    let letter = h.dead(1).await.swap_remove(0);
+    let finding = letter["id"].to_string();
+    assert!(finding.contains(&format!("{key} matched")), "{letter}");
+    h.stop().await;
+}
+
 /// Checks that a rate limit drops no other failure of its round: the unreadable finding is a dead letter while the limit
 /// lasts, and the limited one is read afterwards. `limited` returns the number of its successful reads.
 async fn check_limit_keeps_failures(h: &Harness, unreadable: &str, limited: impl Fn() -> usize) {
