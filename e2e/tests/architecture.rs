@@ -16,6 +16,8 @@ use std::{
 mod book;
 #[path = "architecture/contract.rs"]
 mod contract;
+#[path = "architecture/failpoint_sites.rs"]
+mod failpoint_sites;
 #[path = "architecture/language.rs"]
 mod language;
 #[path = "architecture/modules.rs"]
