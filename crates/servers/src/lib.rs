@@ -6,6 +6,8 @@
 
 mod cleanup;
 mod cluster;
+#[cfg(test)]
+mod killed_owner_tests;
 mod nats;
 mod ports;
 mod process;

@@ -13,10 +13,13 @@ use std::{
     time::{Duration, Instant},
 };
 
-use servers::{NatsServer, RedisServer};
+use crate::{NatsServer, RedisServer};
 
 /// Variable that is set in the process of the owner.
 const OWNER: &str = "JOURNEYMAN_TEST_OWNER";
+
+/// Name of the test that the owner runs.
+const OWNER_TEST: &str = "killed_owner_tests::owner_of_both_servers_waits";
 
 /// Starts both servers and waits to be killed. Without the variable it does nothing.
 #[tokio::test]
@@ -35,7 +38,7 @@ async fn owner_of_both_servers_waits() {
 #[test]
 fn killed_owner_leaves_no_server_behind() {
     let mut owner = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "owner_of_both_servers_waits", "--nocapture"])
+        .args(["--exact", OWNER_TEST, "--nocapture"])
         .env(OWNER, "1")
         .stdout(Stdio::piped())
         .spawn()
