@@ -8,6 +8,8 @@ mod answer;
 mod command;
 mod error;
 mod offer;
+#[cfg(test)]
+mod server_tests;
 mod servers;
 mod session;
 mod settings;

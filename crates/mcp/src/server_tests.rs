@@ -1,12 +1,12 @@
 //! Client against the strict stand-in of a server.
-#![allow(clippy::unwrap_used, reason = "a helper that fails fails its test")]
 
 use std::collections::BTreeMap;
 
 use domain::{McpCommand, McpProblem};
-use mcp::{CommandListing, McpError, McpServers, Settings};
 use serde_json::{Map, json};
 use testkit::{FakeMcpServer, FakeMcpTool, McpReply, ServiceFault, mcp::MCP_TOKEN};
+
+use crate::{CommandListing, McpError, McpServers, Settings};
 
 async fn start_server() -> FakeMcpServer {
     FakeMcpServer::start(vec![
