@@ -19,6 +19,8 @@ mod file;
 mod fusion;
 mod graph;
 mod index;
+#[cfg(test)]
+mod index_tests;
 mod judge;
 mod lists;
 mod module;

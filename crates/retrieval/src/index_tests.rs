@@ -1,5 +1,4 @@
 //! Index of small trees in memory.
-#![allow(clippy::unwrap_used, reason = "a test panics on what it does not expect")]
 
 use std::{
     collections::{BTreeMap, HashMap},
@@ -9,12 +8,13 @@ use std::{
     sync::Arc,
 };
 
-use retrieval::{
+use tempfile::TempDir;
+
+use crate::{
     AttributeRules, BlobId, ChunkKind, CodeDefinition, CodeIndex, ContentSource, Error, IndexSkip,
     IndexedTree, ModuleFolders, SearchAnswer, SearchQuery, SearchRequest, SharedReadFailure, TreeFile,
     UpdateProgress, UpdateSummary,
 };
-use tempfile::TempDir;
 
 /// Contents by id, and the number of reads.
 #[derive(Default)]
