@@ -9,6 +9,9 @@ mod answer;
 mod plan;
 mod problem;
 mod request;
+#[cfg(test)]
+#[path = "../tests/schemas.rs"]
+mod schema_tests;
 pub mod transition;
 
 pub use answer::{CallStatus, DryRunAnswer, JiraStatus, ProtocolAnswer};

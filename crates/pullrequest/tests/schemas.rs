@@ -1,16 +1,12 @@
-//! Published schemas against the requests and answers of the code.
-#![allow(
-    clippy::unwrap_used,
-    clippy::expect_used,
-    reason = "a helper that fails fails its test"
-)]
+//! Published schemas against the requests and answers of the code. Beside `src/`, whose files do no I/O.
 
 use boon::{Compiler, Schemas};
-use pullrequest::{
+use serde_json::{Value, json};
+
+use crate::{
     BranchHeads, CallProblem, DryRunAnswer, ObservedIssue, ObservedState, ProblemKind, ProtocolAnswer,
     parse_github_request, parse_request, plan_writes,
 };
-use serde_json::{Value, json};
 
 const INPUT: &str = include_str!("../../../docs/schemas/pull-request-input.schema.json");
 const API_INPUT: &str = include_str!("../../../docs/schemas/pull-request-api-input.schema.json");
@@ -252,7 +248,7 @@ fn dry_run_answer_follows_schema() {
     let mut input = full_input();
     input["transition_fields"] = json!({"Reviewer": "ada"});
     let request = parse_request(&input, |_| true).unwrap();
-    let offered = pullrequest::transition::OfferedTransition {
+    let offered = crate::transition::OfferedTransition {
         id: "31".to_owned(),
         name: "Code Review".to_owned(),
         leads_to: "In Review".to_owned(),
