@@ -16,7 +16,7 @@ run() {
     "$cargo" test --locked --workspace "$@" >>"$log" 2>&1 || failed=1
 }
 run --lib --bin launcher --test executor --test sandbox --test git --no-fail-fast -- --nocapture
-run --test memory -- --nocapture
+run --test egress memory:: -- --nocapture
 run --test reporter -- gate_serves change_against_policy inspector_reaches
 
 # check, test that shows it

@@ -8,6 +8,8 @@
 
 #[path = "egress/limits.rs"]
 mod limits;
+#[path = "egress/memory.rs"]
+mod memory;
 #[path = "egress/mirrors.rs"]
 mod mirrors;
 mod rig;

@@ -31,7 +31,6 @@ use tokio::{
 };
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-#[allow(unused_imports, reason = "each test binary uses another part of the rig")]
 pub use registry::{CREDENTIAL, Registry};
 
 pub const LOOPBACK: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
