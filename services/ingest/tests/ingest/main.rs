@@ -15,6 +15,8 @@ mod moves;
 #[cfg(test)]
 mod polls;
 #[cfg(test)]
+mod readers;
+#[cfg(test)]
 mod scope;
 #[cfg(test)]
 mod service;

@@ -1,23 +1,15 @@
-//! Readers of a long journal concurrent with webhooks. A separate process, because the test measures the memory of
-//! the process.
-#![allow(
-    dead_code,
-    clippy::expect_used,
-    clippy::print_stdout,
-    reason = "a test panics on whatever it does not expect, uses a part of the harness, and prints what it measured"
-)]
-
-#[path = "../ingest/harness/mod.rs"]
-mod harness;
+//! Readers of a long journal concurrent with webhooks.
+#![expect(clippy::print_stdout, reason = "the test prints what it measured")]
 
 use std::time::Duration;
 
 use domain::{Fact, RunId};
 use futures::StreamExt as _;
-use harness::{Harness, OPERATOR, VIEWER, build_entry};
 use reqwest::{StatusCode, header::RETRY_AFTER};
 use serde_json::json;
 use tokio::{io::AsyncWriteExt as _, net::TcpStream, task::JoinSet, time::Instant};
+
+use crate::harness::{self, Harness, OPERATOR, VIEWER, build_entry};
 
 /// Entries of the journal, each of 400 kB: 40 MB.
 const ENTRIES: u64 = 100;
@@ -79,6 +71,9 @@ async fn assert_webhooks_arrive(h: &Harness, name: &str) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn readers_of_long_journals_cost_no_webhook() {
+    if !testkit::enter_own_process("readers::readers_of_long_journals_cost_no_webhook") {
+        return;
+    }
     let h = Harness::start_with(3_600, |config| config.ingest.connections_per_address = 256).await;
     let run: RunId = "jira:ENG-1@5".parse().expect("run");
     write_journal(&h, &run).await;
