@@ -14,5 +14,6 @@ mod remote_mirror;
 
 mod folder;
 mod git;
+mod memory;
 mod remotes;
 mod steps;
