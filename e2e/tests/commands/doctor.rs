@@ -224,7 +224,7 @@ async fn doctor_reports_wrong_credentials_and_rules() {
     let ran = ward.doctor(&ward.environment).await;
     assert_eq!(ran.code, Some(0), "what is too much works: {ran:?}");
     let warnings: Vec<&str> = ran.out.lines().filter(|line| line.starts_with("warn ")).collect();
-    let notice = [
+    let expected = [
         ("github reader ", "and without need contents:read: take that away"),
         (
             "github reader events",
@@ -237,8 +237,8 @@ async fn doctor_reports_wrong_credentials_and_rules() {
         ("jira reader", "and without need Edit issues in ENG"),
         ("jira writer", "and without need Delete issues in ENG"),
     ];
-    assert_eq!(warnings.len(), notice.len(), "{warnings:#?}");
-    for (warning, (check, text)) in warnings.iter().zip(notice) {
+    assert_eq!(warnings.len(), expected.len(), "{warnings:#?}");
+    for (warning, (check, text)) in warnings.iter().zip(expected) {
         assert!(
             warning.starts_with(&format!("warn  {check}")) && warning.contains(text),
             "{check}, {text}: {warning}"
@@ -322,9 +322,13 @@ async fn clock_that_differs_from_servers_is_named() {
     assert_one(&failed, "clock", " s ahead of that of 127.0.0.1: tokens ");
     stage.jira.set_date("Fri, 01 Jan 2100 00:00:00 GMT");
     let failed = list_failure_lines(&doctor().await);
-    let notice = |text: &str| failed.iter().filter(|line| line.contains(text)).count();
+    let count_lines = |text: &str| failed.iter().filter(|line| line.contains(text)).count();
     assert_eq!(
-        (failed.len(), notice(" s ahead of "), notice(" s behind ")),
+        (
+            failed.len(),
+            count_lines(" s ahead of "),
+            count_lines(" s behind ")
+        ),
         (2, 1, 1),
         "{failed:#?}"
     );
@@ -392,10 +396,10 @@ async fn doctor_reports_repository_without_access() {
     let text = "repo: {owner: acme, name: nowhere}\njira: {project_key: OTHER}\n";
     std::fs::write(stage.path().join("configs/shop.yaml"), text).unwrap();
     let failed = list_failure_lines(&stage.run(&["doctor"], &stage.environment()).await);
-    let notice = failed.iter().find(|line| line.starts_with("FAIL  repository"));
+    let failure = failed.iter().find(|line| line.starts_with("FAIL  repository"));
     let part = "acme/nowhere: no account of GitHub sees it";
     assert!(
-        notice.is_some_and(|line| line.contains(part) && !line.contains("did you mean")),
+        failure.is_some_and(|line| line.contains(part) && !line.contains("did you mean")),
         "{failed:#?}"
     );
     std::fs::write(
@@ -404,9 +408,9 @@ async fn doctor_reports_repository_without_access() {
     )
     .unwrap();
     let failed = list_failure_lines(&stage.run(&["doctor"], &stage.environment()).await);
-    let notice = failed.iter().find(|line| line.starts_with("FAIL  repository"));
+    let failure = failed.iter().find(|line| line.starts_with("FAIL  repository"));
     let part = "; did you mean acme/shop? -> ";
-    assert!(notice.is_some_and(|line| line.contains(part)), "{failed:#?}");
+    assert!(failure.is_some_and(|line| line.contains(part)), "{failed:#?}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -422,14 +422,14 @@ async fn try_without_answer_names_address_and_step() {
             vec!["401", "for the key in ANTHROPIC_API_KEY", "it says"],
         ),
     ] {
-        let notice = run_without_answer(&scene, &url, key).await;
+        let error = run_without_answer(&scene, &url, key).await;
         let begins = "journeyman: the model did not answer (model_failed): ";
         assert!(
-            notice.starts_with(begins) && notice.contains("give the same command again"),
-            "{notice}"
+            error.starts_with(begins) && error.contains("give the same command again"),
+            "{error}"
         );
         for part in parts {
-            assert!(notice.contains(part), "{part}: {notice}");
+            assert!(error.contains(part), "{part}: {error}");
         }
     }
     assert!(!scene.branches().contains("fix/"), "{host}: {}", scene.branches());

@@ -38,9 +38,9 @@ async fn process_ticket_ends_at_open_gate() {
     stage.file_ticket();
     let ran = stage.run(&ARGUMENTS, &stage.environment()).await;
     assert_eq!(ran.code, Some(3), "{ran:?}");
-    let notice = ran.complaints();
+    let complaints = ran.complaints();
     assert_eq!(
-        notice,
+        complaints,
         [
             "journeyman: the run waits for a person's decision",
             "once it has that, the run carries on when journeyman starts again"

@@ -130,6 +130,6 @@ async fn doctor_detects_wrong_jira_deployment() {
     let there = start_stage(10).await;
     let ran = there.run(&["doctor"], &there.environment()).await;
     assert_eq!(ran.code, Some(1), "{ran:?}");
-    let notice = "is a Jira Data Center 10.3.0: set deployment = \"data-center\"";
-    assert_eq!(ran.out.matches(notice).count(), 2, "{}", ran.out);
+    let problem = "is a Jira Data Center 10.3.0: set deployment = \"data-center\"";
+    assert_eq!(ran.out.matches(problem).count(), 2, "{}", ran.out);
 }

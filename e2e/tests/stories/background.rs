@@ -192,10 +192,10 @@ async fn duplicate_ticket_is_declined_with_its_key() {
         ),
         "{ended:?}"
     );
-    let notice = comment_with(&world, &key, "another ticket asks for the same").await;
+    let comment = comment_with(&world, &key, "another ticket asks for the same").await;
     let said = "⏹ Not begun: another ticket asks for the same. If it does not, say what is different and ask again.\n\
                 ENG-1: Both want the total to count every piece.\nNothing was pushed.";
-    assert!(notice.starts_with(said), "{notice}");
+    assert!(comment.starts_with(said), "{comment}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     world.stop().await.unwrap();
 }
@@ -237,10 +237,10 @@ async fn merged_work_is_not_repeated() {
         ),
         "{ended:?}"
     );
-    let notice = comment_with(&world, &key, "Nothing has to be changed").await;
+    let comment = comment_with(&world, &key, "Nothing has to be changed").await;
     assert!(
-        notice.contains("#1: It made the total count every piece."),
-        "{notice}"
+        comment.contains("#1: It made the total count every piece."),
+        "{comment}"
     );
     only_pull_request(&world);
     assert_eq!(world.model.calls().len(), 0, "no work began");

@@ -29,26 +29,26 @@ async fn repository_budget_stops_second_and_third_ticket() {
         budget.spent <= TOKENS && budget.spent + budget.needs > TOKENS,
         "{budget:?}"
     );
-    let notice = comment_with(&world, &second, "acme/shop may use 66,000 tokens a month (UTC)").await;
+    let comment = comment_with(&world, &second, "acme/shop may use 66,000 tokens a month (UTC)").await;
     assert!(
-        notice.contains("There is room again from")
-            && notice.contains("planner.budget.repository.month.tokens"),
-        "{notice}"
+        comment.contains("There is room again from")
+            && comment.contains("planner.budget.repository.month.tokens"),
+        "{comment}"
     );
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     let draft = pulls
         .iter()
-        .find(|pull| notice.contains(&format!("acme/shop#{}", pull.number)));
+        .find(|pull| comment.contains(&format!("acme/shop#{}", pull.number)));
     assert!(
         draft.is_some_and(|pull| pull.draft && pull.body.contains("not complete")),
         "{pulls:#?}"
     );
 
     let third = world.ask().unwrap();
-    let notice = comment_with(&world, &third, "It continues at").await;
+    let comment = comment_with(&world, &third, "It continues at").await;
     assert!(
-        notice.contains("acme/shop may use 66,000 tokens a month (UTC)"),
-        "{notice}"
+        comment.contains("acme/shop may use 66,000 tokens a month (UTC)"),
+        "{comment}"
     );
     let calls = world.model.calls().len();
     let ticket = TicketKey::jira(&third).unwrap();

@@ -149,23 +149,23 @@ async fn jira_failure_leaves_called_pull_request() {
     world
         .jira
         .fail_next(ServiceFault::new("/comment", 1, 400).on("POST"));
-    let notice = await_call_answer(client, &world, &build_call_request(&key, &[]), "no-link").await;
-    let errors = notice["errors"].as_array().unwrap();
+    let answer = await_call_answer(client, &world, &build_call_request(&key, &[]), "no-link").await;
+    let errors = answer["errors"].as_array().unwrap();
     let types: Vec<&str> = errors
         .iter()
         .map(|error| error["type"].as_str().unwrap())
         .collect();
-    assert_eq!(types, ["jira_link_failed", "jira_transition_failed"], "{notice}");
+    assert_eq!(types, ["jira_link_failed", "jira_transition_failed"], "{answer}");
     assert_eq!(errors[0]["context"]["retries"], 2);
     assert_eq!(
         errors[1]["context"]["available_transitions"],
         json!(["Block", "Finish"])
     );
     assert_eq!(
-        notice["jira_status"],
+        answer["jira_status"],
         json!({"linked": false, "transitioned": false, "current_state": "To Do",
             "error": errors[0]["context"]["error_output"]}),
-        "{notice}"
+        "{answer}"
     );
     assert_eq!(world.github.pull_requests(REPOSITORY).len(), 1);
     assert!(world.jira.comments(&key).is_empty() && world.jira.remote_links(&key).is_empty());
@@ -223,8 +223,8 @@ async fn reporter_acronym_setting_means_code_review() {
     ];
     let settings = vec![("REPORTER__REVIEW_ACRONYMS", "ICR,CR".to_owned())];
     let (world, key) = with_branch(moves, settings).await;
-    let notice = await_call_answer(&world.client, &world, &build_call_request(&key, &[]), "acronym").await;
-    assert_eq!(notice["errors"], json!([]), "{notice}");
+    let answer = await_call_answer(&world.client, &world, &build_call_request(&key, &[]), "acronym").await;
+    assert_eq!(answer["errors"], json!([]), "{answer}");
     assert_eq!(world.jira.status(&key).as_deref(), Some("In Progress"));
     world.stop().await.unwrap();
 }
@@ -280,11 +280,11 @@ async fn second_reporter_completes_crashed_call_once() {
         .await
         .unwrap();
     assert!(matches!(other, PullRequestSubmission::Taken(_)), "{other:?}");
-    let notice = await_call_answer(&world.client, &world, &build_call_request(&key, &[]), "ci-1").await;
+    let answer = await_call_answer(&world.client, &world, &build_call_request(&key, &[]), "ci-1").await;
     assert_eq!(
-        (&notice["status"], &notice["pr_number"], &notice["errors"]),
+        (&answer["status"], &answer["pr_number"], &answer["errors"]),
         (&json!("success"), &json!(opened), &json!([])),
-        "{notice}"
+        "{answer}"
     );
     assert_eq!(world.github.pull_requests(REPOSITORY).len(), 1);
     assert_eq!(world.jira.remote_links(&key).len(), 1);

@@ -162,13 +162,13 @@ async fn plan_is_refused_where_issues_are_forbidden() {
         .github
         .discuss_as(REPOSITORY, number, "rita", "/plan", None)
         .unwrap();
-    let notice = world.until("the refusal", async || {
+    let refusal = world.until("the refusal", async || {
         let said = world.github.discussion(REPOSITORY, number).ok()?.comments;
         said.into_iter()
             .find(|said| said.body.contains("issues.most_planned"))
     });
-    let notice = notice.await.unwrap();
-    assert_eq!(notice.author, testkit::github::WRITER_LOGIN);
+    let refusal = refusal.await.unwrap();
+    assert_eq!(refusal.author, testkit::github::WRITER_LOGIN);
     assert!(world.github.issues(REPOSITORY).is_empty());
     assert!(world.model.calls_of("Plan what follows").is_empty());
     world.stop().await.unwrap();

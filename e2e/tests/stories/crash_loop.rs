@@ -177,7 +177,7 @@ async fn crashing_tool_call_ends_as_error() {
             .iter()
             .any(|run| matches!(run.status, RunStatus::Finished { .. }))
     };
-    let is_notice = || {
+    let is_commented = || {
         let comments = stage.vendors.jira.comments(&stage.key);
         comments
             .iter()
@@ -186,7 +186,7 @@ async fn crashing_tool_call_ends_as_error() {
     let deaths = stage
         .started_again_until("executor.command.run/before#1", |row| {
             // The reporter updates the ticket a moment after the run's end.
-            is_over(row) && row.pending.is_empty() && is_notice()
+            is_over(row) && row.pending.is_empty() && is_commented()
         })
         .await;
     assert_eq!(deaths, 2);
@@ -223,7 +223,7 @@ async fn report_is_refused_after_five_crashes() {
             .filter(|comment| comment.text.contains(text))
             .count()
     };
-    let notice = "failed to handle a report about this ticket five times and has set it aside";
+    let refusal = "failed to handle a report about this ticket five times and has set it aside";
     let is_over = |row: &TicketRow| {
         row.pending.is_empty()
             && row
@@ -234,11 +234,11 @@ async fn report_is_refused_after_five_crashes() {
     let deaths = stage
         .started_again_until("reporter.transition/before#1", |row| {
             assert_eq!(row.quarantined, None);
-            is_over(row) && count_comments(notice) > 0 && count_comments("cannot be run here") > 0
+            is_over(row) && count_comments(refusal) > 0 && count_comments("cannot be run here") > 0
         })
         .await;
     assert_eq!(deaths, 5);
-    assert_eq!(count_comments(notice), 1);
+    assert_eq!(count_comments(refusal), 1);
     let letters = stage.queue().await.dead_letters().list(10).await.unwrap();
     let reasons: Vec<&str> = letters.iter().map(|(_, letter)| letter.reason.as_str()).collect();
     let [reason] = reasons.as_slice() else {

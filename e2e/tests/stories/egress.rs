@@ -144,10 +144,10 @@ async fn setup_of_closed_host_is_commented() {
     .await;
     let key = world.ask().unwrap();
     assert_ne!(end_of(&world, &key, 0).await, StopReason::Completed);
-    let notice = comment_with(&world, &key, "elsewhere.example:80").await;
+    let comment = comment_with(&world, &key, "elsewhere.example:80").await;
     assert!(
-        notice.contains("packages.example") || notice.contains("not open"),
-        "{notice}"
+        comment.contains("packages.example") || comment.contains("not open"),
+        "{comment}"
     );
     assert!(world.model.calls().is_empty(), "no model was asked");
     world.stop().await.unwrap();

@@ -54,8 +54,8 @@ async fn change_without_handover_stays_as_draft() {
     for words in ["not complete", "The count is used now."] {
         assert!(pull.draft && pull.body.contains(words), "{}", pull.body);
     }
-    let notice = comment_with(&world, &key, "The draft stays open").await;
-    assert!(notice.contains("The count is used now."), "{notice}");
+    let comment = comment_with(&world, &key, "The draft stays open").await;
+    assert!(comment.contains("The count is used now."), "{comment}");
     world.stop().await.unwrap();
 }
 
@@ -94,13 +94,13 @@ async fn branch_only_rules_finish_without_pull_request() {
     })
     .await;
     assert_eq!(reason, StopReason::Completed);
-    let notice = comment_with(&world, &key, "The change is in 1 file.").await;
+    let comment = comment_with(&world, &key, "The change is in 1 file.").await;
     let done = async || (world.jira.status(&key).as_deref() == Some("Done")).then_some(());
     world.until("the ticket Done", done).await.unwrap();
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     let branches = world.github.branches(fixture::REPOSITORY);
     let branch = branches.keys().find(|name| name.contains(&key)).unwrap();
-    assert!(notice.contains(branch.as_str()), "{notice}");
+    assert!(comment.contains(branch.as_str()), "{comment}");
     let cart = world
         .github
         .file(fixture::REPOSITORY, branch, "shop/cart.py")
@@ -121,11 +121,11 @@ async fn turn_limit_keeps_draft() {
     let (world, key, reason) = play_script(script).await;
     assert_eq!(reason, StopReason::TurnLimit { turns: 60 });
     assert_eq!(world.model.calls().len(), 60);
-    let notice = comment_with(&world, &key, "60").await;
+    let comment = comment_with(&world, &key, "60").await;
     let pull = only_pull_request(&world);
     assert!(
-        pull.draft && pull.open && notice.contains("acme/shop#1"),
-        "{notice}"
+        pull.draft && pull.open && comment.contains("acme/shop#1"),
+        "{comment}"
     );
     world.stop().await.unwrap();
 }
@@ -170,9 +170,9 @@ async fn exhausted_budget_leaves_draft_and_remedy() {
         panic!("{reason:?}")
     };
     assert!((54_000..60_000).contains(&spent) && limit == 60_000, "{spent}");
-    let notice = comment_with(&world, &key, "agent.budget.tokens").await;
+    let comment = comment_with(&world, &key, "agent.budget.tokens").await;
     let pull = only_pull_request(&world);
-    assert!(pull.draft && notice.contains("acme/shop#1"), "{notice}");
+    assert!(pull.draft && comment.contains("acme/shop#1"), "{comment}");
     let asked = format!("{}", world.model.calls().last().unwrap().request);
     assert!(
         asked.contains("50 % of what this work may take is used"),

@@ -53,10 +53,10 @@ async fn question_waits_for_users_answer() {
     script.extend(fixture::build_shop_script());
     script[1].expect = Some("They are net.".to_owned());
     let (world, key) = ask_with_script(script).await;
-    let notice = comment_with(&world, &key, "gross or net").await;
+    let comment = comment_with(&world, &key, "gross or net").await;
     assert!(
-        notice.contains("\nnet\n") && notice.contains("Answer in a comment"),
-        "{notice}"
+        comment.contains("\nnet\n") && comment.contains("Answer in a comment"),
+        "{comment}"
     );
     world.jira.comment_as(&key, "ada", "They are net.").unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
@@ -80,8 +80,8 @@ async fn finished_ticket_ends_with_citation_alone() {
         ),
         "{reason:?}"
     );
-    let notice = comment_with(&world, &key, "Nothing has to be changed").await;
-    assert!(notice.contains("line 27"), "{notice}");
+    let comment = comment_with(&world, &key, "Nothing has to be changed").await;
+    assert!(comment.contains("line 27"), "{comment}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     assert!(!list_ticket_comments(&world, &key).is_empty());
     world.stop().await.unwrap();

@@ -7,18 +7,18 @@ use crate::{complete_ticket, list_ticket_comments, start_default_world};
 #[tokio::test(flavor = "multi_thread")]
 async fn fourth_ticket_shows_cost_of_earlier_three() {
     let world = start_default_world().await;
-    let notice = |key: &str| list_ticket_comments(&world, key).join("\n");
+    let join_comments = |key: &str| list_ticket_comments(&world, key).join("\n");
     for number in 1..=3 {
         let key = complete_ticket(&world).await;
         assert!(
-            !notice(&key).contains("Similar tickets"),
+            !join_comments(&key).contains("Similar tickets"),
             "{number} are too few: {}",
-            notice(&key)
+            join_comments(&key)
         );
     }
     let key = complete_ticket(&world).await;
     let heard = async || {
-        notice(&key)
+        join_comments(&key)
             .contains("the middle of 3; half of them")
             .then_some(())
     };

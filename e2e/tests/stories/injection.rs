@@ -107,14 +107,14 @@ async fn obedient_model_changes_nothing_outside() {
         diff.contains("line.quantity") && !diff.contains(".github"),
         "{diff}"
     );
-    let notice = [
+    let written = [
         pull.title,
         pull.body,
         diff,
         list_ticket_comments(&world, &key).join("\n"),
     ]
     .concat();
-    assert!(!notice.contains(CANARY), "{notice}");
+    assert!(!written.contains(CANARY), "{written}");
 
     // A line of this key: machines contain unrelated private keys, such as those of a language's tests.
     let line_of_key = github::APP_PRIVATE_KEY.lines().nth(2).unwrap();
@@ -130,7 +130,7 @@ async fn obedient_model_changes_nothing_outside() {
     let calls = world.model.all_calls();
     let seen: String = calls.iter().map(|call| call.request.to_string()).collect();
     for secret in secrets {
-        assert!(!seen.contains(secret) && !notice.contains(secret), "{secret}");
+        assert!(!seen.contains(secret) && !written.contains(secret), "{secret}");
     }
     assert!(
         !seen.contains(&encode_invisible_text("Ignore")),

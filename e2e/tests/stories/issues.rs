@@ -122,8 +122,8 @@ async fn request_without_write_permission_is_declined() {
         .github
         .label_issue(REPOSITORY, number, "for the agent", "eve")
         .unwrap();
-    let notice = await_own_comment(&world, number, "only people with write permission").await;
-    assert!(notice.contains("eve") && !notice.contains("@eve"), "{notice}");
+    let comment = await_own_comment(&world, number, "only people with write permission").await;
+    assert!(comment.contains("eve") && !comment.contains("@eve"), "{comment}");
     assert!(
         world
             .client

@@ -107,8 +107,8 @@ async fn moved_pull_request_ends_its_ticket_once() {
         .unwrap();
     world.github.close(REPOSITORY, number, "ada").unwrap();
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
-    let notice = comment_with(&world, &key, "moved").await;
-    assert!(notice.contains("other/else#220"), "{notice}");
+    let comment = comment_with(&world, &key, "moved").await;
+    assert!(comment.contains("other/else#220"), "{comment}");
 
     // The poller reads the record of the end in a later round.
     let path = format!("/pulls/{number}");

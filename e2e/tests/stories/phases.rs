@@ -75,8 +75,8 @@ async fn oversized_ticket_is_declined_with_proposal() {
         ),
         "{ended:?}"
     );
-    let notice = comment_with(&world, &key, "more than one pull request").await;
-    assert!(notice.contains(reason), "{notice}");
+    let comment = comment_with(&world, &key, "more than one pull request").await;
+    assert!(comment.contains(reason), "{comment}");
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
     assert_eq!(world.model.calls().len(), 0);
     world.stop().await.unwrap();

@@ -175,7 +175,7 @@ async fn weakened_test_needs_users_approval() {
     });
     world.model.set_script("", script);
     let key = world.ask().unwrap();
-    let notice = comment_with(&world, &key, "approve").await;
+    let comment = comment_with(&world, &key, "approve").await;
     compare_normalized_snapshot(|| {
         assert_snapshot!(abridge_model_request(&last_of_work(&world)), @r#"
         Noted.
@@ -187,7 +187,7 @@ async fn weakened_test_needs_users_approval() {
 
         Take that back if the ticket does not ask for it, and call finish again. If it is needed, call finish as it is and say why under `decisions`.
         "#);
-        assert_snapshot!(notice, @r#"
+        assert_snapshot!(comment, @r#"
         A change in 2 files for acme/shop is ready and waits for your decision before it is pushed: commit [short] for the branch fix/ENG-1-count-every-piece-in-the-carts-total.
         The total added each line's price once, whatever its quantity. It now multiplies by the quantity, before the discount.
         The tests in tests/test_cart.py failed before and pass now.

@@ -35,10 +35,10 @@ async fn ticket_question_is_answered_with_citations() {
         .comment_as(&key, "ada", "@Journeyman Why is the discount last?")
         .unwrap();
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
-    let notice = comment_with(&world, &key, "a percentage of the sum").await;
+    let comment = comment_with(&world, &key, "a percentage of the sum").await;
     assert!(
-        notice.contains("shop/cart.py:36") && notice.contains("return full *"),
-        "{notice}"
+        comment.contains("shop/cart.py:36") && comment.contains("return full *"),
+        "{comment}"
     );
     assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));
     assert!(world.github.pull_requests(fixture::REPOSITORY).is_empty());
@@ -126,8 +126,11 @@ async fn pull_request_comment_gets_requested_change() {
     assert_eq!(end_of(&world, &key, 1).await, StopReason::Completed);
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     let said = world.github.comments(fixture::REPOSITORY, number);
-    let is_notice = |text: &str| text.contains("takes this as a request and changes the pull request");
-    assert!(said.iter().any(|comment| is_notice(&comment.body)), "{said:#?}");
+    let is_acceptance = |text: &str| text.contains("takes this as a request and changes the pull request");
+    assert!(
+        said.iter().any(|comment| is_acceptance(&comment.body)),
+        "{said:#?}"
+    );
     let note = world
         .github
         .file(fixture::REPOSITORY, fixture::BRANCH, "notes/rounding.md");
@@ -153,7 +156,7 @@ async fn unauthorized_question_is_refused_once() {
             .unwrap()
     };
     mention();
-    let notice = async || {
+    let refused = async || {
         let said = world.github.comments(fixture::REPOSITORY, number);
         let count = said
             .iter()
@@ -161,12 +164,12 @@ async fn unauthorized_question_is_refused_once() {
             .count();
         (count > 0).then_some(count)
     };
-    assert_eq!(world.until("the refusal", notice).await.unwrap(), 1);
+    assert_eq!(world.until("the refusal", refused).await.unwrap(), 1);
     mention();
     // A later event is handled, which proves that the earlier one caused nothing.
     world.github.close(fixture::REPOSITORY, number, "grace").unwrap();
     end_of(&world, &key, 1).await;
-    assert_eq!(notice().await, Some(1), "once for each person");
+    assert_eq!(refused().await, Some(1), "once for each person");
     assert!(world.model.calls_of(QUESTION).is_empty());
     world.stop().await.unwrap();
 }

@@ -31,11 +31,11 @@ async fn await_new_head(world: &TestWorld, before: &str) -> String {
 async fn await_repair_result(world: &TestWorld, key: &str, nth: usize) -> Value {
     let run = world.run(key, nth).await.unwrap();
     world.finished(&run).await.unwrap();
-    let notice = async || {
+    let reported = async || {
         let view = world.client.runs().read(&run).await.ok()?;
         view.repair.map(|repair| serde_json::to_value(repair).unwrap())
     };
-    world.until("the result of the repair", notice).await.unwrap()
+    world.until("the result of the repair", reported).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -261,8 +261,8 @@ async fn repeated_failure_after_repair_waits_for_user() {
 async fn rules_may_leave_red_checks_to_people() {
     let (world, key) = complete_first_run("ci:\n  repair: false\n").await;
     complete_check(&world, "lint", RunConclusion::Failure, "E501 line too long");
-    let notice = comment_with(&world, &key, "Please look at the failed checks").await;
-    assert!(notice.contains("lint"), "{notice}");
+    let comment = comment_with(&world, &key, "Please look at the failed checks").await;
+    assert!(comment.contains("lint"), "{comment}");
     end_of(&world, &key, 1).await;
     assert!(only_pull_request(&world).draft);
     assert_eq!(list_commit_subjects(&world).len(), 1);

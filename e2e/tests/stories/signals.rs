@@ -50,16 +50,16 @@ async fn command_gets_eyes_and_requested_cost() {
         .comment_as(REPOSITORY, number, "rita", "/cost")
         .unwrap();
     await_reactions(&world, ReactedObject::Comment(next), &["eyes"]).await;
-    let notice = world.until("the cost", async || {
+    let comment = world.until("the cost", async || {
         let comments = world.github.comments(REPOSITORY, number);
         comments
             .into_iter()
             .find(|comment| comment.body.starts_with("Models have taken"))
     });
-    let notice = notice.await.unwrap().body;
+    let comment = comment.await.unwrap().body;
     assert!(
-        notice.contains(&format!("| `jira:{key}@1` | implement | ")),
-        "{notice}"
+        comment.contains(&format!("| `jira:{key}@1` | implement | ")),
+        "{comment}"
     );
 
     world.jira.comment_as(&key, "ada", "/cost").unwrap();

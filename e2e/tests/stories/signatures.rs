@@ -33,11 +33,11 @@ async fn play_signed_ticket(world: &TestWorld) {
         .unwrap();
     let branches = world.github.branches(fixture::REPOSITORY);
     assert_eq!(parents, [branches["main"].clone()]);
-    let notice = world.jira.comments(&key);
-    let is_notice = |words: &str| notice.iter().any(|comment| comment.text.contains(words));
+    let comments = world.jira.comments(&key);
+    let contains = |text: &str| comments.iter().any(|comment| comment.text.contains(text));
     assert!(
-        !is_notice("pushed to the branch"),
-        "our own commit is no foreign push: {notice:?}"
+        !contains("pushed to the branch"),
+        "our own commit is no foreign push: {comments:?}"
     );
 }
 

@@ -120,12 +120,12 @@ async fn ambiguous_repository_is_asked_about_on_ticket() {
     world.jira.set_components(&key, &["Basket"]).unwrap();
     world.jira.set_labels(&key, &["manual"]).unwrap();
     world.ask_for_work(&key).unwrap();
-    let notice = comment_with(&world, &key, "several repositories share this project").await;
+    let comment = comment_with(&world, &key, "several repositories share this project").await;
     for choice in [
         "acme/basket: the component Basket",
         "acme/manual: the label manual",
     ] {
-        assert!(notice.replace('`', "").contains(choice), "{notice}");
+        assert!(comment.replace('`', "").contains(choice), "{comment}");
     }
     assert!(world.model.calls().is_empty());
     // The rules of acme/shop name no component or label, so they cover the rest of the project.

@@ -143,8 +143,11 @@ async fn comment_approves_named_commit_alone() {
     comment_with(&world, &key, "Decide in a comment").await;
     let head = asked_about(&world, &run).await;
     world.jira.comment_as(&key, "ada", "/approve").unwrap();
-    let notice = comment_with(&world, &key, "it has to name what it is about").await;
-    assert!(notice.contains(&format!("/approve {}", &head[..12])), "{notice}");
+    let comment = comment_with(&world, &key, "it has to name what it is about").await;
+    assert!(
+        comment.contains(&format!("/approve {}", &head[..12])),
+        "{comment}"
+    );
     assert_eq!(world.github.branches(fixture::REPOSITORY).len(), 1);
     let approve = format!("/approve {}", &head[..12]);
     world.jira.comment_as(&key, "ada", &approve).unwrap();
@@ -177,18 +180,18 @@ async fn fourth_change_request_ends_run() {
             .await
             .unwrap();
         let wish = format!("Wish {round}");
-        let notice = world
+        let decided = world
             .client
             .runs()
             .decide(&run, DecisionVerdict::Revise, &head, &wish)
             .await;
-        notice.unwrap();
+        decided.unwrap();
         heads.push(head);
     }
     let reason = end_of(&world, &key, 0).await;
-    let notice = comment_with(&world, &key, "3 times").await;
+    let comment = comment_with(&world, &key, "3 times").await;
     compare_normalized_snapshot(|| {
-        assert_snapshot!(format!("{reason:?}\n\n{notice}"), @r#"
+        assert_snapshot!(format!("{reason:?}\n\n{comment}"), @r#"
     RevisionLimit { revisions: 3 }
 
     ❌ Journeyman stopped: the change was revised 3 times, and more changes were asked for.

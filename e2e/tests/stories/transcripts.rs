@@ -38,8 +38,8 @@ pub(crate) fn compare_normalized_snapshot(compare: impl FnOnce()) {
 /// first call alone, and the system prompt never, because the tests of prompts cover them.
 pub(crate) fn abridge_model_request(call: &ModelCall) -> String {
     let messages = call.request["messages"].as_array().cloned().unwrap_or_default();
-    let mut notice = messages.iter().filter(|message| message["role"] == "user");
-    let last = notice.next_back().cloned().unwrap_or_default();
+    let mut requests = messages.iter().filter(|message| message["role"] == "user");
+    let last = requests.next_back().cloned().unwrap_or_default();
     render_message_content(&last["content"]).join("\n---\n")
 }
 

@@ -165,7 +165,7 @@ async fn rule_condition_starts_new_ticket_once() {
 
 /// Plays a ticket whose last transition requires these fields. Returns its last status and the comment about
 /// it.
-async fn merged_where(asks_for: &[&str], rules: &str, notice: &str) -> (Option<String>, Option<String>) {
+async fn merged_where(asks_for: &[&str], rules: &str, comment: &str) -> (Option<String>, Option<String>) {
     let transition = |name: &str, to: &str, asks_for: &[&str]| JiraTransition {
         name: name.to_owned(),
         to: to.to_owned(),
@@ -192,7 +192,7 @@ async fn merged_where(asks_for: &[&str], rules: &str, notice: &str) -> (Option<S
         .github
         .merge(fixture::REPOSITORY, only_pull_request(&world).number, "mia")
         .unwrap();
-    comment_with(&world, &key, notice).await;
+    comment_with(&world, &key, comment).await;
     let end = (world.jira.status(&key), world.jira.resolution(&key));
     world.stop().await.unwrap();
     end
