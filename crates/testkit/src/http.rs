@@ -14,6 +14,7 @@ use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::serve::ListenerExt;
 use parking_lot::Mutex;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC};
 use serde_json::Value;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -26,6 +27,14 @@ use crate::fault::{FaultPoint, ServiceFault};
 
 // Maximum size of a request body in bytes. Pushed packs are the largest bodies.
 const MAX_BODY: usize = 64 * 1024 * 1024;
+/// Characters that are encoded in paths: all but the unreserved ones of RFC 3986 and the slash. GitHub's addresses of
+/// branches and references, and AWS Signature Version 4 use this set.
+pub(crate) const ENCODED_IN_PATHS: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'~')
+    .remove(b'/');
 /// Time limit for requests under way when a server stops.
 const DRAIN: Duration = Duration::from_secs(5);
 

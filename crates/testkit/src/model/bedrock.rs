@@ -3,11 +3,11 @@
 use axum::http::{HeaderMap, Method, Uri};
 use base64::{Engine as _, engine::general_purpose::STANDARD};
 use data_encoding::HEXLOWER;
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
+use percent_encoding::{percent_decode_str, utf8_percent_encode};
 use ring::{digest, hmac};
 use serde_json::{Value, json};
 
-use crate::http::header_text;
+use crate::http::{ENCODED_IN_PATHS, header_text};
 
 /// Access key id that the stand-in accepts.
 pub const MODEL_ACCESS_KEY_ID: &str = "AKIASTANDIN";
@@ -15,13 +15,6 @@ pub const MODEL_ACCESS_KEY_ID: &str = "AKIASTANDIN";
 pub const MODEL_SECRET_ACCESS_KEY: &str = "secret-of-the-stand-in";
 /// AWS region of the stand-in.
 pub const MODEL_REGION: &str = "eu-central-1";
-// Characters of a path that Signature Version 4 encodes.
-const PATH: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b'/');
 const VERSION: &str = "bedrock-2023-05-31";
 
 /// Converts a Bedrock request into one of the Messages interface. The model comes from the path.
@@ -74,7 +67,7 @@ fn signature_fits(method: &Method, uri: &Uri, headers: &HeaderMap, body: &[u8]) 
         .map(|name| format!("{name}:{}\n", header_text(headers, name).trim()))
         .collect();
     // Signature Version 4 encodes each path segment a second time for every service except S3.
-    let path = utf8_percent_encode(uri.path(), PATH);
+    let path = utf8_percent_encode(uri.path(), ENCODED_IN_PATHS);
     // Canonical request of Signature Version 4: method, path, query, headers, names of the headers, digest of
     // the body.
     let request = format!(

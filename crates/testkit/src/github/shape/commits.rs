@@ -1,19 +1,12 @@
 //! JSON of commits, branches and references.
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use percent_encoding::utf8_percent_encode;
 use serde_json::{Value, json};
 
 use super::extend_object;
 use crate::github::history::{CommitDetails, CommitPerson};
 use crate::github::state::RepositoryRecord;
-
-/// Characters that GitHub encodes in addresses of branches and references.
-const ENCODED: &AsciiSet = &NON_ALPHANUMERIC
-    .remove(b'-')
-    .remove(b'_')
-    .remove(b'.')
-    .remove(b'~')
-    .remove(b'/');
+use crate::http::ENCODED_IN_PATHS;
 
 fn render_person(person: &CommitPerson) -> Value {
     json!({"name": person.name, "email": person.email})
@@ -64,7 +57,7 @@ impl RepositoryRecord {
         let checks: Vec<Value> = required.iter().map(check).collect();
         let is_protected = !required.is_empty() || self.signed_branches.contains(branch);
         let level = if is_protected { "non_admins" } else { "off" };
-        let path = utf8_percent_encode(branch, ENCODED);
+        let path = utf8_percent_encode(branch, ENCODED_IN_PATHS);
         let own = format!("{}/branches/{path}", self.own_url(url));
         json!({
             "name": branch, "commit": self.commit_json(head, url), "protected": is_protected,
@@ -80,7 +73,7 @@ impl RepositoryRecord {
     /// Renders a reference such as `heads/main`.
     pub(in crate::github) fn ref_json(&self, reference: &str, sha: &str, url: &str) -> Value {
         let own = self.own_url(url);
-        let path = utf8_percent_encode(reference, ENCODED);
+        let path = utf8_percent_encode(reference, ENCODED_IN_PATHS);
         json!({
             "ref": format!("refs/{reference}"), "node_id": format!("REF_{reference}"),
             "url": format!("{own}/git/refs/{path}"),
