@@ -36,7 +36,7 @@ fn render_field(id: &str, name: &str, schema: &Value) -> Value {
     })
 }
 
-/// Describes the type of a custom field. Its name alone tells an epic from a text.
+/// Describes the type of a custom field: an epic link by its name, otherwise a text.
 fn describe_field_type(at: usize, name: &str) -> Value {
     let (kind, custom) = if name == EPIC_LINK {
         ("any", "com.pyxis.greenhopper.jira:gh-epic-link")
