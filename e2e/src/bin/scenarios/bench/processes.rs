@@ -11,8 +11,8 @@ use crate::bench::measure::print_figure;
 
 const SERVICES: [&str; 5] = ["ingest", "planner", "executor", "reporter", "egress"];
 const SERVERS: [&str; 2] = ["nats-server", "redis-server"];
-/// Rest before idle memory is read.
-const REST: Duration = Duration::from_secs(2);
+/// Pause before idle memory is read.
+const IDLE_PAUSE: Duration = Duration::from_secs(2);
 /// Interval of the memory samples. Each reads the page tables of every process, so they are rare.
 const SAMPLE: Duration = Duration::from_millis(250);
 /// Time limit for services, and then servers, to end after an interruption.
@@ -90,7 +90,7 @@ impl ServiceProcesses {
 
     /// Prints the idle memory of each process.
     pub(crate) async fn idle_memory(&self) -> anyhow::Result<()> {
-        tokio::time::sleep(REST).await;
+        tokio::time::sleep(IDLE_PAUSE).await;
         for (name, pid) in self.services.iter().chain(&self.servers) {
             let name = name.replace('-', "_");
             for (figure, part) in [("idle_memory", "Pss:"), ("idle_anonymous_memory", "Pss_Anon:")] {

@@ -64,8 +64,11 @@ const COMMANDS_EACH: usize = 10;
 const READS: usize = 300;
 const YES: &str = "timeout 3 yes; true";
 const SAMPLE: Duration = Duration::from_millis(50);
-// CPU seconds per interval below which the executor counts as idle.
-const REST: f64 = 0.03;
+/// Interval between two reads of the executor's CPU time, CPU seconds per interval below which it counts as idle,
+/// and time limit of that wait.
+const IDLE_INTERVAL: Duration = Duration::from_millis(300);
+const IDLE_CPU_S: f64 = 0.03;
+const IDLE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Slots of the executor that this part needs.
 pub(crate) const SLOTS: usize = OPENS + 6;
@@ -159,14 +162,15 @@ async fn measure_opens(
     let mut warm = DurationSamples::default();
     for _ in 0..WARM_OPENS {
         bench.close().await?;
-        wait_for_rest(services).await?;
+        wait_until_idle(services).await?;
         let start = Instant::now();
         bench.open().await?;
         warm.add(start.elapsed());
     }
     warm.print(&format!("open_warm_{name}"));
-    // The executor prepares the next checkout and the index, and the floors are measured after both.
-    wait_for_rest(services).await?;
+    // After an opening the executor prepares the next checkout and the index, which would distort the searches and
+    // their floor.
+    wait_until_idle(services).await?;
     measure_search(world, &bench, sized).await?;
     Ok(bench)
 }
@@ -456,19 +460,22 @@ fn executor_folder(world: &TestWorld) -> anyhow::Result<PathBuf> {
     Ok(PathBuf::from(folder.context("the executor's folder")?))
 }
 
-/// Waits at most 20 s until the executor is idle: it prepares its next checkout in the background, which
-/// would distort the next opening.
-async fn wait_for_rest(services: &ServiceProcesses) -> anyhow::Result<()> {
+/// Waits until the executor is idle, because the preparation of its next checkout would distort the next figure.
+/// Prints a remark and returns when it is busy for longer than [`IDLE_WITHIN`].
+async fn wait_until_idle(services: &ServiceProcesses) -> anyhow::Result<()> {
     let start = Instant::now();
     let mut before = services.cpu_of("executor")?;
-    while start.elapsed() < Duration::from_secs(20) {
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    while start.elapsed() < IDLE_WITHIN {
+        tokio::time::sleep(IDLE_INTERVAL).await;
         let now = services.cpu_of("executor")?;
-        if now - before < REST {
+        if now - before < IDLE_CPU_S {
             return Ok(());
         }
         before = now;
     }
-    print_line("# the executor did not come to rest");
+    print_line(&format!(
+        "# the executor was not idle within {} s",
+        IDLE_WITHIN.as_secs()
+    ));
     Ok(())
 }
