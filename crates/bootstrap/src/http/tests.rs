@@ -91,7 +91,8 @@ async fn wait_until_closed(mut stream: TcpStream) {
 #[tokio::test]
 async fn silent_or_slow_connection_is_closed() {
     let limits = ListenerLimits {
-        head: SOON,
+        // Long enough for the complete request on a loaded machine.
+        head: SOON * 5,
         ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
@@ -106,19 +107,23 @@ async fn silent_or_slow_connection_is_closed() {
 #[tokio::test]
 async fn idle_connection_outlives_head_limit() {
     let limits = ListenerLimits {
-        head: SOON,
-        idle: SOON * 6,
+        head: NEVER / 8,
+        idle: NEVER / 2,
         ..ListenerLimits::default()
     };
     let server = Server::start(limits).await;
     let mut stream = server.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
     read_until_text(&mut stream, "hello").await;
-    tokio::time::sleep(SOON * 3).await;
+    tokio::time::pause();
+    tokio::time::advance(limits.head * 2).await;
+    tokio::time::resume();
     stream
         .write_all(b"GET /hello HTTP/1.1\r\nhost: here\r\n\r\n")
         .await
         .unwrap();
     read_until_text(&mut stream, "hello").await;
+    // The idle limit is the next timer, so it passes at once.
+    tokio::time::pause();
     wait_until_closed(stream).await;
 }
 
@@ -197,7 +202,7 @@ async fn large_body_is_refused_unread() {
 #[tokio::test]
 async fn stopping_server_answers_during_lame_duck() {
     let limits = ListenerLimits {
-        lame_duck: SOON * 5,
+        lame_duck: NEVER / 2,
         ..ListenerLimits::default()
     };
     let mut server = Server::start(limits).await;
@@ -217,6 +222,8 @@ async fn stopping_server_answers_during_lame_duck() {
             .contains("connection: close")
     );
     assert!(server.hello().await.starts_with("HTTP/1.1 200"));
+    // The lame-duck period is the next timer, so it passes at once.
+    tokio::time::pause();
     tokio::time::timeout(NEVER, &mut server.serving)
         .await
         .unwrap()
