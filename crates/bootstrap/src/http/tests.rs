@@ -2,7 +2,7 @@ use std::net::SocketAddr;
 
 use axum::{body::Body, http::HeaderMap, routing::get, routing::post};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWriteExt},
+    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     task::JoinHandle,
 };
@@ -55,6 +55,25 @@ impl Server {
     async fn hello(&self) -> String {
         let mut stream = self.send("GET /hello HTTP/1.1\r\nhost: here\r\n\r\n").await;
         read_until_text(&mut stream, "hello").await
+    }
+
+    /// Stops the server while it reads a body of three bytes, sends the rest, and expects the answer and then the end of
+    /// the server.
+    async fn finish_request(&mut self, stream: &mut (impl AsyncRead + AsyncWrite + Unpin), rest: &[u8]) {
+        self.shutdown.cancel();
+        while TcpStream::connect(self.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+        stream.write_all(rest).await.unwrap();
+        assert!(
+            read_until_text(stream, "\r\n\r\n3")
+                .await
+                .starts_with("HTTP/1.1 200")
+        );
+        tokio::time::timeout(NEVER, &mut self.serving)
+            .await
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -238,20 +257,7 @@ async fn running_request_ends_before_server() {
         .send("POST /read HTTP/1.1\r\nhost: here\r\ncontent-length: 3\r\n\r\na")
         .await;
     assert!(server.hello().await.starts_with("HTTP/1.1 200"));
-    server.shutdown.cancel();
-    while TcpStream::connect(server.address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
-    stream.write_all(b"bc").await.unwrap();
-    assert!(
-        read_until_text(&mut stream, "\r\n\r\n3")
-            .await
-            .starts_with("HTTP/1.1 200")
-    );
-    tokio::time::timeout(NEVER, &mut server.serving)
-        .await
-        .unwrap()
-        .unwrap();
+    server.finish_request(&mut stream, b"bc").await;
 }
 
 /// Files of the git gate, and a client that trusts their authority.
@@ -334,18 +340,5 @@ async fn stopping_tls_listener_finishes_running_request() {
     stream.write_all(head.as_bytes()).await.unwrap();
     // The server has begun to read the request.
     read_until_text(&mut stream, "100 Continue").await;
-    server.shutdown.cancel();
-    while TcpStream::connect(server.address).await.is_ok() {
-        tokio::task::yield_now().await;
-    }
-    stream.write_all(b"abc").await.unwrap();
-    assert!(
-        read_until_text(&mut stream, "\r\n\r\n3")
-            .await
-            .starts_with("HTTP/1.1 200")
-    );
-    tokio::time::timeout(NEVER, &mut server.serving)
-        .await
-        .unwrap()
-        .unwrap();
+    server.finish_request(&mut stream, b"abc").await;
 }
