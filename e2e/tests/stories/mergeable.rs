@@ -9,16 +9,15 @@ use e2e::{
         name_both_lines,
     },
 };
-use serde_json::json;
 use testkit::{
-    ScriptStep,
     fixture::{self, REPOSITORY},
     github::{BranchRuleset, RulesetCondition, RunConclusion},
 };
 
 use crate::{
     comment_with, complete_check, complete_ticket, end_of, list_commit_subjects, only_pull_request,
-    reviews::REVIEW, start_default_world, start_world_with_settings,
+    reviews::{REVIEW, build_note_steps, request_note},
+    start_default_world, start_world_with_settings,
 };
 
 /// State of a pull request in the merge queue, in words.
@@ -67,32 +66,15 @@ async fn await_health(world: &TestWorld, key: &str, text: &str) -> HealthView {
 /// Reviews a queued pull request, and waits until the push of the change was refused twice.
 async fn review_until_push_waits(world: &TestWorld, number: u64) {
     let comment = world.github.next_id() + 1;
-    let script = vec![
-        ScriptStep::call(
-            "write_file",
-            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-        )
-        .expecting("Please add a note on rounding."),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that the review asks for.",
-                "replies": [{"id": comment, "disposition": "changed", "reply": "The note is there."}]}),
-        ),
-    ];
-    world.model.set_script_of(REVIEW, "", script);
+    let script = build_note_steps(comment, "Please add a note on rounding.");
+    world.model.set_script_of(REVIEW, "", script.into());
     let count_pushes = || {
         world
             .github
             .count_requests(|request| request.method == "POST" && request.path.ends_with("/git-receive-pack"))
     };
     let before = count_pushes();
-    let review = ("changes_requested", "Nearly there.");
-    let lines = [("shop/cart.py", 3, "Please add a note on rounding.")];
-    world
-        .github
-        .review_lines(REPOSITORY, number, "rita", review, &lines)
-        .unwrap();
+    request_note(world, number);
     let refused = async || (count_pushes() >= before + 2).then_some(());
     world.until("two refused pushes", refused).await.unwrap();
 }

@@ -29,6 +29,28 @@ fn pass_test_check(world: &TestWorld) {
     complete_check(world, "test", RunConclusion::Success, "");
 }
 
+/// Builds the steps that write the note of [`request_note`] and answer its comment. The first one expects `expected`.
+pub(crate) fn build_note_steps(comment: u64, expected: &str) -> [ScriptStep; 2] {
+    let note = json!({"path": "notes/rounding.md", "content": "Rounded.\n"});
+    let finish = json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
+        "summary": "Adds the note that the review asks for.",
+        "replies": [{"id": comment, "disposition": "changed", "reply": "The note is there."}]});
+    [
+        ScriptStep::call("write_file", note).expecting(expected),
+        ScriptStep::call("finish", finish),
+    ]
+}
+
+/// Requests a note on rounding, as the only line comment of a review.
+pub(crate) fn request_note(world: &TestWorld, number: u64) {
+    let review = ("changes_requested", "Nearly there.");
+    let lines = [("shop/cart.py", 3, "Please add a note on rounding.")];
+    world
+        .github
+        .review_lines(fixture::REPOSITORY, number, "rita", review, &lines)
+        .unwrap();
+}
+
 fn list_threads(world: &TestWorld) -> Vec<u64> {
     let number = only_pull_request(world).number;
     world.github.threads(fixture::REPOSITORY, number).unwrap()
@@ -143,31 +165,16 @@ async fn push_during_review_work_is_kept() {
     let (world, key) = create_ready_request().await;
     let number = only_pull_request(&world).number;
     let next = world.github.next_id();
-    let script = vec![
+    let mut script = vec![
         ScriptStep::call("create_branch", json!({"branch_name": "fix/ENG-1-elsewhere"}))
             .expecting("Please add a note on rounding."),
         ScriptStep::call("read_file", json!({"path": "notes/person.md"}))
             .expecting("belongs to an open pull request"),
-        ScriptStep::call(
-            "write_file",
-            json!({"path": "notes/rounding.md", "content": "Rounded.\n"}),
-        )
-        .expecting("By a person."),
-        ScriptStep::call(
-            "finish",
-            json!({"type": "docs", "scope": "cart", "title": "Add a note on rounding",
-                "summary": "Adds the note that the review asks for.",
-                "replies": [{"id": next + 1, "disposition": "changed", "reply": "The note is there."}]}),
-        ),
     ];
+    script.extend(build_note_steps(next + 1, "By a person."));
     world.model.set_script_of(REVIEW, "", script);
     world.model.set_latency(Duration::from_secs(600));
-    let review = ("changes_requested", "Nearly there.");
-    let lines = [("shop/cart.py", 3, "Please add a note on rounding.")];
-    world
-        .github
-        .review_lines(fixture::REPOSITORY, number, "rita", review, &lines)
-        .unwrap();
+    request_note(&world, number);
     await_model_request(&world, &key, 2).await;
     let files = [("notes/person.md", "By a person.\n")];
     world
