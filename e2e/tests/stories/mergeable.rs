@@ -1,5 +1,7 @@
 //! Pull requests that stay mergeable: a base that moves on, and a merge queue that throws one out.
 
+use std::time::Duration;
+
 use api::types::HealthView;
 use domain::{StopReason, TicketKey, WithdrawalReason};
 use e2e::{
@@ -154,6 +156,8 @@ async fn conflict_in_merge_queue_is_resolved() {
     let queued = only_pull_request(&world);
     world.github.enqueue(REPOSITORY, queued.number, "rita").unwrap();
     await_health(&world, &key, QUEUED).await;
+    // The model waits until the story has read the conflict, which its resolution ends.
+    world.model.set_latency(Duration::from_secs(600));
     // The queue itself finds the conflict, and removes the pull request.
     world
         .github
@@ -166,6 +170,7 @@ async fn conflict_in_merge_queue_is_resolved() {
         .unwrap();
     let conflict = await_health(&world, &key, "it conflicts with its base branch").await;
     assert_eq!(conflict.who.as_deref(), Some("journeyman"));
+    world.model.set_latency(Duration::ZERO);
     assert_eq!(end_of(&world, &key, 2).await, StopReason::Completed);
     comment_with(&world, &key, "is resolved with commit").await;
     assert_ne!(only_pull_request(&world).head_sha, queued.head_sha);
