@@ -16,7 +16,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 /// Interval between readiness probes of each replica.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
-/// Time limit of a probe, and of a connection to a replica.
+/// Time limit of a probe, and of a connection to a replica. A replica that drains is found after two probes at the latest.
 const PROBE_LIMIT: Duration = Duration::from_secs(1);
 
 struct BalancedReplica {

@@ -96,7 +96,8 @@ async fn ingest_replacement_loses_no_webhook() {
     let mut world = TestWorld::start(Options {
         mode: ServiceMode::Processes,
         replicas: 2,
-        settings: vec![("INGEST__DRAIN_MS", "1500".to_owned())],
+        // Longer than the balancer takes to find a replica that drains: two pauses and two probes, 2.5 s.
+        settings: vec![("INGEST__DRAIN_MS", "3000".to_owned())],
         ..Options::default()
     })
     .await
