@@ -51,9 +51,11 @@ impl Stage {
         let mut environment = outside.environment(ProviderDialect::Anthropic, &rules);
         let mut set = |key: &str, value: String| environment.push((format!("JOURNEYMAN__{key}"), value));
         set("NATS__URL", nats.url());
-        set("NATS__ACK_WAIT_MS", "1000".to_owned());
+        // Short, so that the next process gets the token soon, but longer than the pauses of a loaded machine: a lease
+        // that is lost without a crash would count as another takeover.
+        set("NATS__ACK_WAIT_MS", "3000".to_owned());
         set("REDIS__URL", redis.url());
-        set("REDIS__TTL_MS", "700".to_owned());
+        set("REDIS__TTL_MS", "2000".to_owned());
         set("INGEST__POLL_INTERVAL_S", "1".to_owned());
         for section in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
             set(
