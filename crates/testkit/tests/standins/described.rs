@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value};
 
-use crate::{Received, SOON};
+use crate::{Received, WEBHOOK_LIMIT};
 
 /// File of `tests/required`, with the names that were compared so far.
 pub(crate) struct Description {
@@ -112,7 +112,7 @@ pub(crate) async fn compare_received_webhooks(
     name_of: impl Fn(&HeaderMap, &Value) -> String,
 ) {
     let wanted = description.names();
-    let all = testkit::poll_until("every webhook", SOON, async || {
+    let all = testkit::poll_until("every webhook", WEBHOOK_LIMIT, async || {
         let received = received.lock().unwrap().clone();
         let read = received.iter().map(|(headers, body)| {
             let payload: Value = serde_json::from_slice(body).unwrap();

@@ -396,7 +396,7 @@ async fn late_fault_keeps_comment_for_redelivery() {
     let before = received.lock().unwrap().len();
     let path = format!("/app/hook/deliveries/{}/attempts", newest["id"]);
     assert_eq!(call_github(&github, &jwt, Method::POST, &path, None).await.0, 202);
-    let again = testkit::poll_until("redelivery", crate::SOON, async || {
+    let again = testkit::poll_until("redelivery", crate::WEBHOOK_LIMIT, async || {
         received.lock().unwrap().get(before).cloned()
     });
     assert_eq!(

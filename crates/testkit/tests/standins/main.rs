@@ -21,14 +21,15 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
-const SOON: Duration = Duration::from_secs(5);
+/// Time limit of a webhook, which only a failing test reaches.
+const WEBHOOK_LIMIT: Duration = Duration::from_secs(60);
 
 fn build_test_client() -> reqwest::Client {
     let _ = rustls::crypto::ring::default_provider().install_default();
     reqwest::Client::builder()
         .user_agent("tests")
         .no_proxy()
-        .timeout(Duration::from_secs(20))
+        .timeout(Duration::from_secs(60))
         .build()
         .unwrap()
 }
@@ -69,7 +70,7 @@ async fn await_webhook(
     received: &Received,
     wanted: impl Fn(&HeaderMap, &Value) -> bool,
 ) -> (HeaderMap, Bytes, Value) {
-    testkit::poll_until("webhook", SOON, async || {
+    testkit::poll_until("webhook", WEBHOOK_LIMIT, async || {
         received.lock().unwrap().iter().find_map(|(headers, body)| {
             let value: Value = serde_json::from_slice(body).unwrap();
             wanted(headers, &value).then(|| (headers.clone(), body.clone(), value))
