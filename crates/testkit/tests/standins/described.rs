@@ -38,7 +38,7 @@ impl Description {
         self.seen.insert(name.to_owned());
         let mut lacking = Vec::new();
         match self.required.get(name) {
-            None => lacking.push("tests/required does not say what it must have".to_owned()),
+            None => lacking.push("tests/required has no shape for it".to_owned()),
             Some(Value::Array(_)) if found.as_array().is_some_and(Vec::is_empty) => {
                 lacking.push("an empty list shows nothing".to_owned());
             }
