@@ -280,8 +280,9 @@ mod tests {
         Command::new("sleep").arg("600").process_group(0).spawn().unwrap()
     }
 
+    /// Waits up to a minute for the exit of a process. Returns false and kills it if it still runs.
     fn await_exit(child: &mut Child) -> bool {
-        for _ in 0..500 {
+        for _ in 0..3_000 {
             if child.try_wait().unwrap().is_some() {
                 return true;
             }

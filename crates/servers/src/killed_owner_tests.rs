@@ -3,7 +3,7 @@
     clippy::disallowed_methods,
     clippy::disallowed_types,
     clippy::print_stdout,
-    reason = "a plain process watches another one and tells it its children"
+    reason = "a plain process watches another one, which prints the ids of its servers"
 )]
 
 use std::{
@@ -17,6 +17,8 @@ use crate::{NatsServer, RedisServer};
 
 /// Variable that is set in the process of the owner.
 const OWNER: &str = "JOURNEYMAN_TEST_OWNER";
+/// Time limit for the servers to end, which only a failing test reaches.
+const GONE_WITHIN: Duration = Duration::from_secs(60);
 
 /// Name of the test that the owner runs.
 const OWNER_TEST: &str = "killed_owner_tests::owner_of_both_servers_waits";
@@ -48,7 +50,7 @@ fn killed_owner_leaves_no_server_behind() {
     owner.kill().unwrap();
     owner.wait().unwrap();
     let pids = pids.expect("the owner started both servers");
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + GONE_WITHIN;
     let is_alive = |pid: &str| {
         let stat = std::fs::read_to_string(Path::new("/proc").join(pid).join("stat"));
         stat.is_ok_and(|stat| !stat.contains(") Z "))
