@@ -5,7 +5,6 @@ use std::{
     collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
-    time::Duration,
 };
 
 use journeyman::account_settings::find_default_model;
@@ -20,14 +19,12 @@ use testkit::{
 };
 use tokio::process::Command;
 
-use crate::{find_repository_root, read_yaml, stage::Stage};
+use crate::{find_repository_root, program::GONE_WITHIN, read_yaml, stage::Stage};
 
 /// Rules file of the repository. Without the required checks a job would wait for the first one.
 const RULES: &str = "issues: {labels: [journeyman]}\nci: {required: true}\n";
 /// Prefix of the keys of kept states.
 const STATE: &str = "journeyman-state-";
-/// Time in which the processes of a job must be gone after its last step.
-const GONE_WITHIN: Duration = Duration::from_secs(20);
 
 /// Runner of one repository's jobs, with its cache.
 struct StandInRunner {

@@ -1,11 +1,9 @@
 //! Output forms of a run: text, JSON, pager, address.
 
-use std::time::Duration;
-
 use serde_json::Value;
 use testkit::poll_until;
 
-use crate::{terminal::at_terminal_with, up::Up};
+use crate::{program::PATIENCE, terminal::at_terminal_with, up::Up};
 
 fn parse_json_text(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or_else(|error| panic!("{error}: {text}"))
@@ -45,7 +43,7 @@ pub(crate) async fn assert_agree(up: &Up, run: &str, key: &str) {
 
 /// Checks the forms of this machine's pool, after the planner has reported its executor.
 pub(crate) async fn assert_pools(up: &Up) {
-    let ready = poll_until("the executor is reported", Duration::from_secs(30), async || {
+    let ready = poll_until("the executor is reported", PATIENCE, async || {
         let output = up.output(&["pools"]).await;
         output
             .starts_with("default  1 of 1 executors ready")

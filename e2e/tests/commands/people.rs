@@ -4,11 +4,7 @@ use domain::Timestamp;
 use serde_json::Value;
 use testkit::poll_until;
 
-use crate::{
-    stage::Stage,
-    terminal::at_terminal,
-    up::{PATIENCE, Up},
-};
+use crate::{program::PATIENCE, stage::Stage, terminal::at_terminal, up::Up};
 
 const GATE: &str = "agent: {approval: before_push}\n";
 

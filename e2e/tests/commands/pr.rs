@@ -1,6 +1,6 @@
 //! `journeyman pr`: a local branch becomes a pull request, with the stand-ins and real git.
 
-use std::{path::Path, process::Stdio, time::Duration};
+use std::{path::Path, process::Stdio};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use testkit::{
 use tokio::io::AsyncWriteExt;
 
 use crate::{
-    program::{Ran, run_program},
+    program::{PATIENCE, Ran, run_program},
     stage::{remove_setting, replace_setting},
     terminal::at_terminal_with,
 };
@@ -301,7 +301,7 @@ async fn pr_waits_for_other_push_of_branch() {
     };
     let unlock = async {
         // The second try begins after the refusal of the first one.
-        poll_until("two tries", Duration::from_secs(20), async || {
+        poll_until("two tries", PATIENCE, async || {
             (count_pushes() >= 2).then_some(())
         })
         .await

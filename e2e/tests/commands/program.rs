@@ -13,9 +13,10 @@ use testkit::poll_until;
 use tokio::process::{Child, Command};
 
 /// Time limit of a command on a loaded machine.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// Time after a command's end in which its processes may still exist.
-const GONE_WITHIN: Duration = Duration::from_secs(10);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+/// Time after a command's end in which its processes may still exist. Shorter than the commands of the model that these
+/// tests leave behind, so that such a command does not end by itself.
+pub(crate) const GONE_WITHIN: Duration = Duration::from_secs(30);
 
 /// Output and exit status of a command.
 #[derive(Debug)]

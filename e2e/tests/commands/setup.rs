@@ -3,10 +3,9 @@
 use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use crate::{
-    program::Program,
+    program::{PATIENCE, Program},
     stage::{Stage, replace_setting},
     terminal::at_terminal_with,
-    up::PATIENCE,
 };
 
 pub(crate) type Environment = Vec<(String, String)>;

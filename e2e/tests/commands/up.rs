@@ -1,6 +1,6 @@
 //! `journeyman up`, and the commands that connect to it.
 
-use std::{os::unix::fs::PermissionsExt, time::Duration};
+use std::os::unix::fs::PermissionsExt;
 
 use domain::JournalEntry;
 use rustix::process::Signal;
@@ -10,11 +10,10 @@ use testkit::{ScriptStep, fixture, poll_until};
 use crate::{
     checkout::create_repository,
     forms,
-    program::{Program, Ran, run_program},
+    program::{PATIENCE, Program, Ran, run_program},
     stage::{Stage, replace_setting},
 };
 
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 const SECRET: &str = "webhook-secret-of-the-stand-ins";
 
 pub(crate) struct Up {
