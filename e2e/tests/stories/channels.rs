@@ -122,9 +122,9 @@ async fn issue_edit_restarts_triage_with_new_text() {
         ..Options::default()
     });
     let world = world.await.unwrap();
-    // The model answers late about the first text.
-    let thinks = ServiceFault::new("", 1, 503).held(Duration::from_secs(20));
-    world.model.fail_next(thinks);
+    // The model gives no answer about the first text within the story.
+    let held = ServiceFault::new("", 1, 503).held(Duration::from_secs(600));
+    world.model.fail_next(held);
     let number = world
         .github
         .open_issue_as(REPOSITORY, "rita", "The total", "It is wrong.")
