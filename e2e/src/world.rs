@@ -23,7 +23,7 @@ use crate::{
 };
 
 // Time limit of one step of a story, far above its duration even on loaded machines.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Process model of the services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -262,7 +262,7 @@ impl TestWorld {
     /// Waits for a state.
     ///
     /// # Errors
-    /// When the state is not reached within a minute.
+    /// When the state is not reached within two minutes.
     pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
         poll_until(what, PATIENCE, look).await
     }
@@ -270,7 +270,7 @@ impl TestWorld {
     /// Waits for the nth run (from 0) of a ticket, named by Jira key or full ticket name.
     ///
     /// # Errors
-    /// When the run does not start within a minute.
+    /// When the run does not start within two minutes.
     pub async fn run(&self, key: &str, nth: usize) -> anyhow::Result<RunId> {
         let ticket = if key.contains(':') {
             key.parse()?
@@ -287,7 +287,7 @@ impl TestWorld {
     /// Waits for the end of a run and returns its journal and the reason of its end.
     ///
     /// # Errors
-    /// When the run does not end within a minute.
+    /// When the run does not end within two minutes.
     pub async fn finished(&self, run: &RunId) -> anyhow::Result<(Vec<JournalEntry>, StopReason)> {
         self.until(&format!("the end of {run}"), async || {
             let journal = self.client.runs().journal(run).await.ok()?;
