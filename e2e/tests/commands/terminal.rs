@@ -11,7 +11,7 @@ pub(crate) const DOWN: &str = "\u{1b}[B";
 pub(crate) const UP: &str = "\u{1b}[A";
 pub(crate) const ENTER: &str = "\r";
 
-// Driver of the terminal. It waits for each text after the previous one.
+// Driver of the terminal. It waits for each text after the previous one, at most a minute.
 //
 // Keys that start with `!` are replaced by the output of that shell command. It exits with the command's
 // code, or with 99 if a text is missing.
@@ -21,7 +21,8 @@ steps, command = json.loads(sys.argv[1]), sys.argv[2:]
 pid, terminal = pty.fork()
 if pid == 0:
     os.execv(command[0], command)
-seen, at, until = b"", 0, time.monotonic() + 60
+LIMIT = 60
+seen, at, until = b"", 0, time.monotonic() + LIMIT
 def read():
     global seen
     ready, _, _ = select.select([terminal], [], [], max(0, until - time.monotonic()))
@@ -43,6 +44,7 @@ for text, keys in steps:
     if keys.startswith("!"):
         keys = subprocess.run(keys[1:], shell=True, check=True, capture_output=True, text=True).stdout
     os.write(terminal, keys.encode())
+    until = time.monotonic() + LIMIT
 while read():
     pass
 if time.monotonic() >= until:
