@@ -118,6 +118,8 @@ async fn restart_keeps_run_at_decided_gate() {
     assert!(entries.len() >= text.lines().count());
     assert!(entries.windows(2).all(|two| two[0].position < two[1].position));
 
+    // The list of runs follows the journal later, and the forms of one list are compared.
+    assert_eq!(up.until_runs_contain("completed").await, run);
     forms::assert_agree(&up, &run, &key).await;
     forms::assert_open(&up, &run, &key).await;
     forms::assert_paged(&up, &run).await;
