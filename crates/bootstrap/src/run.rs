@@ -207,7 +207,7 @@ pub fn listen_for_signals() -> [CancellationToken; 2] {
             signal(SignalKind::interrupt()),
             signal(SignalKind::hangup()),
         ) else {
-            tracing::error!("signals cannot be heard");
+            tracing::error!("signals cannot be received");
             return;
         };
         tokio::select! { _ = terminate.recv() => {}, _ = interrupt.recv() => {}, _ = hangup.recv() => {} }
@@ -239,7 +239,7 @@ fn build_runtime() -> std::io::Result<tokio::runtime::Runtime> {
 fn report_failure(service: &str, code: u8, problem: &str) -> ExitCode {
     #[expect(
         clippy::print_stderr,
-        reason = "telemetry may not be there yet, and the operator must hear it"
+        reason = "telemetry may not be installed yet, and the operator needs the reason"
     )]
     {
         eprintln!("{service}: {problem}");

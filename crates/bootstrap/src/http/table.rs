@@ -180,7 +180,7 @@ mod tests {
         let third = table.admit(loud).unwrap();
         let fourth = table.admit(loud).unwrap();
         assert_eq!(fourth.displaced, Some(ReachedLimit::Address));
-        let evicted = [&first, &second, &third].map(|seat| seat.evicted.is_cancelled());
+        let evicted = [&first, &second, &third].map(|permit| permit.evicted.is_cancelled());
         assert_eq!(evicted, [false, true, false]);
         let fifth = table.admit(parse_peer("192.0.2.3")).unwrap();
         assert_eq!(fifth.displaced, Some(ReachedLimit::Listener));

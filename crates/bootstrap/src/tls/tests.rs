@@ -89,11 +89,11 @@ async fn expect_refusal(server: &TlsServer, client: &TlsClient) -> String {
 
 /// Checks that both ends can still exchange bytes.
 async fn exchange_bytes((client, server): &mut Pair) {
-    let mut heard = [0; 4];
+    let mut received = [0; 4];
     client.write_all(b"ping").await.unwrap();
     client.flush().await.unwrap();
-    server.read_exact(&mut heard).await.unwrap();
-    assert_eq!(&heard, b"ping");
+    server.read_exact(&mut received).await.unwrap();
+    assert_eq!(&received, b"ping");
 }
 
 fn read_peer_certificate((client, _): &Pair) -> CertificateDer<'static> {
