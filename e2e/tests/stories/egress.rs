@@ -29,11 +29,11 @@ impl PackageRegistry {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/repository/", listener.local_addr().unwrap());
         let asked = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&asked);
+        let received = Arc::clone(&asked);
         let serving = tokio::spawn(async move {
             while let Ok((connection, _)) = listener.accept().await {
                 let head = answer_package_request(connection).await;
-                heard.lock().unwrap().push(head);
+                received.lock().unwrap().push(head);
             }
         });
         Self {

@@ -17,12 +17,12 @@ async fn fourth_ticket_shows_cost_of_earlier_three() {
         );
     }
     let key = complete_ticket(&world).await;
-    let heard = async || {
+    let compared = async || {
         join_comments(&key)
             .contains("the middle of 3; half of them")
             .then_some(())
     };
-    world.until("what similar tickets took", heard).await.unwrap();
+    world.until("what similar tickets took", compared).await.unwrap();
     let pulls = world.github.pull_requests(fixture::REPOSITORY);
     assert_eq!(pulls.len(), 4);
     for pull in pulls {

@@ -68,8 +68,8 @@ async fn to_the_end(
     let mut queue: Option<Queue> = None;
     loop {
         // `next` is cancel safe, so a timeout loses no event.
-        let heard = tokio::time::timeout(LOOK, services.next()).await;
-        match heard.ok().transpose()? {
+        let event = tokio::time::timeout(LOOK, services.next()).await;
+        match event.ok().transpose()? {
             // Only the armed process may abort, and only once.
             Some(ServicesEvent::Ended(status))
                 if was_aborted(status) && watch.arm.is_some() && !has_crashed =>
