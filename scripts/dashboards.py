@@ -54,7 +54,7 @@ TICKETS = [
      [(rate("journeyman_deliveries_total", "journeyman_source"), "{{journeyman_source}}")]),
     ("Webhooks refused, by reason", "timeseries", "reqps", 8,
      [(rate("journeyman_deliveries_refused_total", "journeyman_reason"), "{{journeyman_reason}}")]),
-    ("Found by polls, no webhook told", "timeseries", "none", 8,
+    ("Found by polls without a webhook", "timeseries", "none", 8,
      [(added("journeyman_deliveries_recovered_total", "journeyman_source", over=RATE), "{{journeyman_source}}")]),
     ("Live runs, by job", "timeseries", "none", 12,
      [("sum by (journeyman_job) (journeyman_runs_live)", "{{journeyman_job}}")]),
