@@ -142,7 +142,7 @@ def check_base_images() -> None:
 
 
 def check_runner(where: str, pod: dict) -> None:
-    """Commands run under a user of their own, in a container that is told nothing."""
+    """Commands run under a user of their own, in a container without an environment."""
     runner = next((container for container in containers(pod) if container["name"] == "runner"), {})
     user = runner.get("securityContext", {}).get("runAsUser")
     require(user and user != pod["securityContext"]["runAsUser"], f"{where}: the runner has the executor's user")
@@ -156,7 +156,7 @@ def check_runner(where: str, pod: dict) -> None:
     require(volumes == {"data": True, "work": False, "runner-tmp": False}, f"{where}: the runner mounts {volumes}")
 
 
-# What the launcher needs for namespaces, and what nobody in a pod needs.
+# What the launcher needs for namespaces, and what no process in a pod needs.
 NAMESPACES = {"unshare", "clone", "mount", "umount2", "pivot_root", "open_tree", "move_mount", "mount_setattr"}
 NEVER = {"bpf", "perf_event_open", "kexec_load", "init_module", "finit_module", "delete_module", "keyctl", "add_key", "request_key", "setns", "userfaultfd",
          "io_uring_setup", "ptrace", "process_vm_readv", "process_vm_writev", "open_by_handle_at", "reboot", "swapon", "syslog", "settimeofday", "clock_settime"}
@@ -295,7 +295,7 @@ def check_tls(where: str, documents: list[dict]) -> None:
     require("cert_file" in nats["tls.conf"] and "cert_file" in nats["routes-tls.conf"], f"{where}: NATS has no certificate")
     made = {document["spec"]["secretName"] for document in documents if document["kind"] == "Certificate"}
     used = {name for pod in workloads.values() for name in secret_names(pod) if name.endswith("-tls")}
-    require(not made or used <= made, f"{where}: nobody makes {sorted(used - made)}")
+    require(not made or used <= made, f"{where}: no Certificate makes {sorted(used - made)}")
 
 
 def check_file(path: Path, known: set[str], example: dict, example_secrets: dict, targets: set[str]) -> int:

@@ -53,7 +53,7 @@ def refuse(reader):
     except jira.JIRAError as error:
         assert error.status_code == 404, error
     else:
-        raise AssertionError("a ticket was found that nobody made")
+        raise AssertionError("a ticket was found that no test created")
 
 
 def drive(begin):

@@ -13,7 +13,7 @@ export function compiler(document, { coerceTypes = false } = {}) {
     /** What is wrong with `value`, by the schema at these keys of the document. */
     problems(keys, value) {
       const validate = keys.length ? ajv.getSchema(at(keys)) : ajv.getSchema('vendor');
-      return validate(value) ? [] : validate.errors.filter(isCause).map(told);
+      return validate(value) ? [] : validate.errors.filter(isCause).map(describeError);
     },
   };
 }
@@ -43,12 +43,12 @@ function isSample(key, value) {
   return key === 'example' || (key === 'examples' && !('type' in Object(value)));
 }
 
-/** That a condition failed says nothing beside what failed under it. */
+/** False for the failure of a condition, whose own errors are the causes. */
 function isCause(error) {
   return error.keyword !== 'if';
 }
 
-function told({ instancePath, message, params }) {
+function describeError({ instancePath, message, params }) {
   const place = instancePath.replace(/\/\d+(?=\/|$)/g, '/*') || '/';
   const detail = params.additionalProperty ?? params.allowedValues?.join('|') ?? '';
   return `${place} ${message}${detail && ` (${detail})`}`;
