@@ -390,6 +390,12 @@ impl FakeGitHub {
         self.hub.line.lock().set(link);
     }
 
+    /// Changes the speed of the link in bytes per second, also for the packs under way; 0 means unlimited. The count of
+    /// bytes and the interruptions stay.
+    pub fn set_link_speed(&self, bytes_per_second: u64) {
+        self.hub.line.lock().set_speed(bytes_per_second);
+    }
+
     /// Sets the hourly rate limit of each account; the default is 5,000 calls.
     pub fn set_rate_limit(&self, calls: u64) {
         self.hub.quotas.lock().set_limit(calls);

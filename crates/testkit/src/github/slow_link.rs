@@ -37,6 +37,18 @@ impl PackLine {
         };
     }
 
+    /// Changes the speed, also for the answers under way. Without a link nothing changes.
+    pub(super) fn set_speed(&mut self, bytes_per_second: u64) {
+        if let Some(link) = &mut self.link {
+            link.bytes_per_second = bytes_per_second;
+        }
+    }
+
+    /// Bytes per second; `None` without a link.
+    fn speed(&self) -> Option<u64> {
+        self.link.as_ref().map(|link| link.bytes_per_second)
+    }
+
     /// Bytes of packs since the link was set.
     pub(super) const fn passed(&self) -> u64 {
         self.passed
@@ -63,10 +75,9 @@ impl PackLine {
 
 /// Streams the answer over the slow link, or returns it unchanged if no link is set.
 pub(super) fn throttle_response(response: Response, hub: &Arc<GitHubState>) -> Response {
-    let speed = hub.line.lock().link.as_ref().map(|link| link.bytes_per_second);
-    let Some(speed) = speed else {
+    if hub.line.lock().speed().is_none() {
         return response;
-    };
+    }
     let hub = Arc::clone(hub);
     let (head, body) = response.into_parts();
     let mut sent = 0_u64;
@@ -87,6 +98,7 @@ pub(super) fn throttle_response(response: Response, hub: &Arc<GitHubState>) -> R
         async move {
             let piece = piece?;
             let length = piece.len() as u64;
+            let speed = hub.line.lock().speed().unwrap_or_default();
             // `checked_div` returns nothing for the speed 0, which means unlimited.
             if let Some(micros) = (length * 1_000_000).checked_div(speed) {
                 tokio::time::sleep(Duration::from_micros(micros)).await;
