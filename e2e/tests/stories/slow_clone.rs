@@ -22,7 +22,7 @@ struct SlowClone {
 const FILE: u32 = 100_000;
 
 impl SlowClone {
-    /// Returns 400 s at 100 kB/s if `JOURNEYMAN_WHOLE_STORIES` is set (`make slow-clone`), and a smaller
+    /// Returns 400 s at 100 kB/s if `JOURNEYMAN_WHOLE_STORIES` is set (`make whole-stories`), and a smaller
     /// sample otherwise.
     fn from_environment() -> Self {
         match std::env::var_os("JOURNEYMAN_WHOLE_STORIES") {
@@ -35,7 +35,7 @@ impl SlowClone {
                 files: 40,
                 // Long enough for a progress comment: the git gate reports the clone's progress after 20 s.
                 bytes_per_second: 60_000,
-                patience: Duration::from_secs(120),
+                patience: Duration::from_secs(300),
             },
         }
     }
@@ -119,7 +119,8 @@ async fn large_repository_is_worked_on_before_its_history() {
     // Lower bounds of the bytes of the files and of the whole history.
     let (files, whole) = (u64::from(FILE / 2), u64::from(COMMITS * FILE / 2));
     world.github.set_link(SlowLink {
-        bytes_per_second: 200_000,
+        // The whole history takes 50 s, far longer than the way to the first model call on a loaded machine.
+        bytes_per_second: 60_000,
         // The first one interrupts the files, the others interrupt steps of the history.
         interruptions: vec![files / 2, files * 4, files * 8],
     });
@@ -131,6 +132,7 @@ async fn large_repository_is_worked_on_before_its_history() {
     let before_work = before_work.await.unwrap();
     println!("{before_work} bytes before the first model call, {whole} bytes of history");
     assert!(before_work < whole, "{before_work} of {whole}");
+    world.github.set_link_speed(400_000);
     // The push and the pull request do not wait for the history.
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     assert_eq!(world.github.pull_requests(fixture::REPOSITORY).len(), 1);
