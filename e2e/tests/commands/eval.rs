@@ -262,7 +262,7 @@ async fn eval_stops_at_budget_and_resumes() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_interruption_ends_with_what_is_there() {
     let scene = Scene::start().await;
-    let waits = json!({"command": "sleep 50", "timeout_s": 60});
+    let waits = json!({"command": "sleep 300", "timeout_s": 300});
     scene
         .model
         .set_script("Postage", vec![ScriptStep::call("run_command", waits)]);
@@ -270,10 +270,14 @@ async fn an_interruption_ends_with_what_is_there() {
     let arguments = ["eval", &dataset, "--model", "claude-haiku-4-5"];
     let evaluation = Program::start("journeyman", &arguments, &scene.environment(), scene.root.path());
     let timeline = scene.results().join("runs/cart-2.1/timeline.txt");
-    let begun = poll_until("the second task's command", Duration::from_secs(60), async || {
-        let text = std::fs::read_to_string(&timeline).unwrap_or_default();
-        text.contains("run_command sleep 50").then_some(())
-    });
+    let begun = poll_until(
+        "the second task's command",
+        Duration::from_secs(120),
+        async || {
+            let text = std::fs::read_to_string(&timeline).unwrap_or_default();
+            text.contains("run_command sleep 300").then_some(())
+        },
+    );
     begun.await.unwrap();
     evaluation.signal(Signal::INT);
     let ran = evaluation.ended().await;
