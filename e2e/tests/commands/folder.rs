@@ -456,11 +456,11 @@ async fn try_ends_at_question_without_terminal() {
 #[tokio::test(flavor = "multi_thread")]
 async fn interrupted_try_leaves_folder_unchanged() {
     for signal in [Signal::INT, Signal::HUP] {
-        let waits = json!({"command": "sleep 50", "timeout_s": 60});
+        let waits = json!({"command": "sleep 300", "timeout_s": 300});
         let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
         let arguments = ["try", TEXT, "--verbose"];
         let mut first = Program::start("journeyman", &arguments, &scene.environment(), &scene.folder());
-        first.until_output_contains("run_command sleep 50").await;
+        first.until_output_contains("run_command sleep 300").await;
         first.signal(signal);
         let ran = first.ended().await;
         assert_eq!(ran.code, Some(130), "{ran:?}");
@@ -471,7 +471,7 @@ async fn interrupted_try_leaves_folder_unchanged() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_try_leaves_no_server_or_launcher() {
-    let waits = json!({"command": "sleep 50", "timeout_s": 60});
+    let waits = json!({"command": "sleep 300", "timeout_s": 300});
     let scene = Scene::start(vec![ScriptStep::call("run_command", waits)]).await;
     let mut killed = Program::start(
         "journeyman",
@@ -479,7 +479,7 @@ async fn killed_try_leaves_no_server_or_launcher() {
         &scene.environment(),
         &scene.folder(),
     );
-    killed.until_output_contains("run_command sleep 50").await;
+    killed.until_output_contains("run_command sleep 300").await;
     killed.runs("sleep").await;
     assert!(
         killed.family_size() >= 3,
