@@ -5,7 +5,10 @@ use e2e::{Options, ProviderDialect, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture, fixture::REPOSITORY};
 
-use crate::{comment_with, data_center::build_release_options, end_of, transcripts::first_of_work};
+use crate::{
+    comment_with, data_center::build_release_options, end_of, start_world_with_script,
+    transcripts::first_of_work,
+};
 
 /// Fact that only the attachment has.
 const FACT: &str = "quantity of line 2 was ignored, expected 37.50";
@@ -48,11 +51,7 @@ fn build_script_expecting(text: &str) -> Vec<ScriptStep> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn fact_in_log_is_found_by_search() {
-    let world = TestWorld::start(Options {
-        script: Some(build_log_script("trace.log")),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_script(build_log_script("trace.log")).await;
     let key = world.file_ticket();
     let log = build_log();
     world

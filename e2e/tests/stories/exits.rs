@@ -1,18 +1,14 @@
 //! Ends of the model's work: a change, a question, or no change.
 
 use domain::{GiveUp, StopReason};
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
-use crate::{comment_with, end_of, list_ticket_comments, only_pull_request};
+use crate::{comment_with, end_of, list_ticket_comments, only_pull_request, start_world_with_script};
 
 async fn ask_with_script(script: Vec<ScriptStep>) -> (TestWorld, String) {
-    let world = TestWorld::start(Options {
-        script: Some(script),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_script(script).await;
     let key = world.ask().unwrap();
     (world, key)
 }

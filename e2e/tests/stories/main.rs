@@ -72,7 +72,7 @@ mod whole_loop;
 use domain::{Fact, StopReason};
 use e2e::{Options, TestWorld};
 use testkit::{
-    fixture,
+    ScriptStep, fixture,
     github::{RunConclusion, StandInPullRequest, WRITER_LOGIN},
 };
 
@@ -89,6 +89,15 @@ async fn start_default_world() -> TestWorld {
 async fn start_world_with_rules(rules: impl Into<String>) -> TestWorld {
     let options = Options {
         rules: rules.into(),
+        ..Options::default()
+    };
+    TestWorld::start(options).await.unwrap()
+}
+
+/// Starts a world with this script of the model.
+async fn start_world_with_script(script: Vec<ScriptStep>) -> TestWorld {
+    let options = Options {
+        script: Some(script),
         ..Options::default()
     };
     TestWorld::start(options).await.unwrap()

@@ -2,9 +2,10 @@
 //! accepted.
 
 use domain::{Fact, JournalEntry, StopReason, WorkspaceSnapshot};
-use e2e::{Options, TestWorld};
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
+
+use crate::start_world_with_script;
 
 /// Default limit of a ticket's snapshots in bytes.
 const BUDGET: u64 = 256 << 20;
@@ -35,12 +36,7 @@ async fn noise_blocks_neither_store_nor_webhook() {
             .expecting("compressed it takes more than 32 MiB. The largest of it: noise.bin (58 MiB)"),
     );
     script.extend(rest);
-    let world = TestWorld::start(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_script(script).await;
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let (entries, reason) = world.finished(&run).await.unwrap();

@@ -4,14 +4,14 @@ use domain::{
     DecisionVerdict, Fact, OutboundAction, OutboundOutcome, OutboundReceipt, RunId, StopReason, TicketKey,
     WaitCondition, report,
 };
-use e2e::{Options, TestWorld};
+use e2e::TestWorld;
 use insta::assert_snapshot;
 use serde_json::json;
 use testkit::{ScriptStep, fixture};
 
 use crate::{
     comment_with, end_of, only_pull_request, start_default_world, start_world_with_rules,
-    transcripts::compare_normalized_snapshot,
+    start_world_with_script, transcripts::compare_normalized_snapshot,
 };
 
 async fn at_the_gate() -> (TestWorld, String, RunId) {
@@ -226,12 +226,7 @@ async fn a_stop_ends_a_command_that_runs() {
         ScriptStep::call("run_command", json!({"command": "sleep 300", "timeout_s": 300})),
         ScriptStep::reply("never"),
     ];
-    let world = TestWorld::start(Options {
-        script: Some(script),
-        ..Options::default()
-    })
-    .await
-    .unwrap();
+    let world = start_world_with_script(script).await;
     let key = world.ask().unwrap();
     let run = world.run(&key, 0).await.unwrap();
     let runs = async || {

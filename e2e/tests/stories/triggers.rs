@@ -7,6 +7,7 @@ use testkit::{JiraOptions, JiraTransition, ScriptStep, fixture};
 
 use crate::{
     build_polled_options, comment_with, complete_ticket, end_of, only_pull_request, start_default_world,
+    start_world_with_script,
 };
 
 /// Returns a workflow whose tickets are created in the status that requests work.
@@ -61,11 +62,7 @@ async fn polls_find_ticket_created_in_status() {
 async fn returned_ticket_is_reworked_with_new_comment() {
     let input =
         json!({"kind": "already_done", "evidence": "shop/cart.py line 27 multiplies by the quantity."});
-    let world = TestWorld::start(Options {
-        script: Some(vec![ScriptStep::call("give_up", input)]),
-        ..Options::default()
-    });
-    let world = world.await.unwrap();
+    let world = start_world_with_script(vec![ScriptStep::call("give_up", input)]).await;
     let key = world.file_ticket();
     world.ask_for_work(&key).unwrap();
     end_of(&world, &key, 0).await;
