@@ -12,6 +12,24 @@ fn write_context_file(up: &Up, name: &str, context: &Value) -> String {
     name.to_owned()
 }
 
+/// Dispatches feedback on the first pull request, with these additional arguments, and returns the output.
+async fn dispatch_feedback(up: &Up, more: &[&str]) -> String {
+    let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
+    let ours = format!("{}#{number}", fixture::REPOSITORY);
+    let feedback = json!({"feedback": "Add a note on rounding."});
+    let feedback = write_context_file(up, "feedback.json", &feedback);
+    let work = [
+        "dispatch",
+        "--job",
+        "address_review",
+        "--ticket",
+        &ours,
+        "--context",
+        &feedback,
+    ];
+    up.output(&[&work[..], more].concat()).await
+}
+
 fn json_of(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
@@ -58,29 +76,12 @@ async fn dispatched_jobs_pass_words_to_model() {
     );
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
 
-    let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
-    let ours = format!("{}#{number}", fixture::REPOSITORY);
-    let feedback = write_context_file(
-        &up,
-        "feedback.json",
-        &json!({"feedback": "Add a note on rounding."}),
-    );
     up.stage.model.set_script_of(
         "A review of the pull request",
         "",
         fixture::build_note_script("Add a note on rounding.", &json!([])),
     );
-    let addressed = up
-        .output(&[
-            "dispatch",
-            "--job",
-            "address_review",
-            "--ticket",
-            &ours,
-            "--context",
-            &feedback,
-        ])
-        .await;
+    let addressed = dispatch_feedback(&up, &[]).await;
     assert!(
         addressed.starts_with("run jira:ENG-1@"),
         "our pull request stands for its ticket: {addressed}"
@@ -126,26 +127,8 @@ async fn dispatched_rehearsal_writes_nothing() {
     assert_eq!(up.stage.github.pull_requests(fixture::REPOSITORY).len(), 1);
 
     // Neither a repair nor an answer to a review uses anything of the rehearsal.
-    let number = up.stage.github.pull_requests(fixture::REPOSITORY)[0].number;
-    let ours = format!("{}#{number}", fixture::REPOSITORY);
-    let feedback = write_context_file(
-        &up,
-        "feedback.json",
-        &json!({"feedback": "Add a note on rounding."}),
-    );
     let before = up.stage.model.call_count();
-    let addressed = up
-        .output(&[
-            "dispatch",
-            "--job",
-            "address_review",
-            "--ticket",
-            &ours,
-            "--context",
-            &feedback,
-            "--mock",
-        ])
-        .await;
+    let addressed = dispatch_feedback(&up, &["--mock"]).await;
     assert!(
         addressed.contains("would reply to the review of #"),
         "{addressed}"
