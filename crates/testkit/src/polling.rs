@@ -6,18 +6,18 @@ use tokio::time::{Instant, sleep};
 
 const POLL: Duration = Duration::from_millis(25);
 
-/// Polls `look` every 25 ms and returns its first value.
+/// Calls `read` every 25 ms and returns its first value.
 ///
 /// # Errors
 /// When `deadline` passes without a value. The error names `what`.
 pub async fn poll_until<T>(
     what: &str,
     deadline: Duration,
-    mut look: impl AsyncFnMut() -> Option<T>,
+    mut read: impl AsyncFnMut() -> Option<T>,
 ) -> anyhow::Result<T> {
     let end = Instant::now() + deadline;
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = read().await {
             return Ok(found);
         }
         if Instant::now() >= end {
