@@ -124,8 +124,8 @@ impl LongestPath<'_> {
         what: &str,
         holds: impl Fn(&StandInPullRequest) -> bool,
     ) -> anyhow::Result<StandInPullRequest> {
-        let look = async || self.pull().ok().filter(|pull| holds(pull));
-        let found = self.world.until(what, look).await;
+        let matching = async || self.pull().ok().filter(|pull| holds(pull));
+        let found = self.world.until(what, matching).await;
         found.with_context(|| format!("the ticket says {:#?}", self.said()))
     }
 

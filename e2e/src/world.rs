@@ -263,8 +263,8 @@ impl TestWorld {
     ///
     /// # Errors
     /// When the state is not reached within two minutes.
-    pub async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
-        poll_until(what, PATIENCE, look).await
+    pub async fn until<T>(&self, what: &str, read: impl AsyncFnMut() -> Option<T>) -> anyhow::Result<T> {
+        poll_until(what, PATIENCE, read).await
     }
 
     /// Waits for the nth run (from 0) of a ticket, named by Jira key or full ticket name.

@@ -234,18 +234,18 @@ async fn called_dry_run_writes_nothing() {
     let moves = vec![build_transition("Code Review", "In Review", &[])];
     let (world, key) = with_branch(moves, Vec::new()).await;
     let request = build_call_request(&key, &[("dry_run", json!(true)), ("mark_ready", json!(true))]);
-    let look = await_call_answer(&world.client, &world, &request, "look").await;
+    let preview = await_call_answer(&world.client, &world, &request, "preview").await;
     assert_eq!(
-        (&look["dry_run"], &look["errors"]),
+        (&preview["dry_run"], &preview["errors"]),
         (&json!(true), &json!([])),
-        "{look}"
+        "{preview}"
     );
-    let steps = look["would_write"].as_array().unwrap();
+    let steps = preview["would_write"].as_array().unwrap();
     let writes: Vec<&str> = steps.iter().map(|step| step["write"].as_str().unwrap()).collect();
     assert_eq!(
         writes,
         ["open_pull_request", "mark_ready", "link_issue", "move_issue"],
-        "{look}"
+        "{preview}"
     );
     assert!(world.github.pull_requests(REPOSITORY).is_empty());
     assert_eq!(world.jira.status(&key).as_deref(), Some("To Do"));

@@ -21,7 +21,7 @@ use tokio::{
 
 // Time limit far above the duration, for loaded machines.
 const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK: Duration = Duration::from_millis(50);
+const EXIT_WAIT: Duration = Duration::from_millis(50);
 
 /// Ticket, external services, and the data that survive a crash of the process.
 struct Stage {
@@ -114,7 +114,7 @@ impl Stage {
         loop {
             let now = tokio::time::Instant::now();
             assert!(now < end, "no end, {deaths} deaths: {}", self.log_end());
-            if let Ok(status) = tokio::time::timeout(LOOK, services.wait()).await {
+            if let Ok(status) = tokio::time::timeout(EXIT_WAIT, services.wait()).await {
                 let status = status.unwrap();
                 assert!(
                     was_aborted(status),

@@ -262,6 +262,7 @@ async fn connect_viewers(
 }
 
 fn build_long_script(key: &str) -> Vec<ScriptStep> {
-    let looks = (0..TURNS).map(|_| ScriptStep::call("run_command", serde_json::json!({"command": "true"})));
-    looks.chain(testkit::fixture::note_script(key)).collect()
+    let commands =
+        (0..TURNS).map(|_| ScriptStep::call("run_command", serde_json::json!({"command": "true"})));
+    commands.chain(testkit::fixture::note_script(key)).collect()
 }

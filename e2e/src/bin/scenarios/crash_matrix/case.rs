@@ -16,7 +16,7 @@ use crate::crash_matrix::{
 
 /// Time limit of a story on a loaded machine.
 const PATIENCE: Duration = Duration::from_secs(120);
-const LOOK: Duration = Duration::from_millis(25);
+const EVENT_WAIT: Duration = Duration::from_millis(25);
 const LOG_LINES: usize = 120;
 
 /// Result of a story.
@@ -68,7 +68,7 @@ async fn to_the_end(
     let mut queue: Option<Queue> = None;
     loop {
         // `next` is cancel safe, so a timeout loses no event.
-        let event = tokio::time::timeout(LOOK, services.next()).await;
+        let event = tokio::time::timeout(EVENT_WAIT, services.next()).await;
         match event.ok().transpose()? {
             // Only the armed process may abort, and only once.
             Some(ServicesEvent::Ended(status))
