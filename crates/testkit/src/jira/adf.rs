@@ -75,7 +75,7 @@ fn check_node(node: &Value) -> Result<(), String> {
     let kind = read_node_type(node);
     let known = BLOCKS.contains(&kind) || INLINE.contains(&kind) || INNER.contains(&kind);
     if !known {
-        return Err(format!("{kind:?} is no known node"));
+        return Err(format!("{kind:?} is not a known node"));
     }
     match kind {
         "text" => check_text(node)?,
@@ -139,7 +139,7 @@ fn check_text(node: &Value) -> Result<(), String> {
     let marks = node["marks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let names: Vec<&str> = marks.iter().map(read_node_type).collect();
     if let Some(unknown) = names.iter().find(|name| !MARKS.contains(name)) {
-        return Err(format!("{unknown:?} is no known mark"));
+        return Err(format!("{unknown:?} is not a known mark"));
     }
     // In ADF the mark `code` excludes all others except links.
     if names.contains(&"code") && names.iter().any(|name| !matches!(*name, "code" | "link")) {

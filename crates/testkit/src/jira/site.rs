@@ -106,7 +106,7 @@ impl StandInSite {
         }
         let is_markdown = text.contains("](http") || text.lines().any(|line| line.starts_with("```"));
         if is_markdown {
-            return Err("Markdown is no wiki markup".to_owned());
+            return Err("Markdown is not wiki markup".to_owned());
         }
         Ok(())
     }

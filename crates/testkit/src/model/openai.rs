@@ -129,7 +129,7 @@ impl TranscriptReader {
                 self.transcript.add_text(&text_of(&message["content"])?);
                 Ok(())
             }
-            other => Err(format!("Invalid value: '{other}' is no role")),
+            other => Err(format!("Invalid value: '{other}' is not a role")),
         }
     }
 
