@@ -108,7 +108,10 @@ impl MeasuredWorld {
         let dead = self.world.dead_letters().await?;
         ensure!(dead.is_empty(), "dead letters: {dead:#?}");
         let before_end = ProcessTimes::of_bench()?;
-        let processes = self.world.processes().context("the services are no processes")?;
+        let processes = self
+            .world
+            .processes()
+            .context("the services are not separate processes")?;
         processes.drain_all().await?;
         let after_end = ProcessTimes::of_bench()?;
         let services = match &self.group {

@@ -197,7 +197,9 @@ async fn measure_recovery(world: &mut TestWorld, service: &'static str) -> anyho
 }
 
 fn find_running_processes(world: &mut TestWorld) -> anyhow::Result<&mut ReplicaProcesses> {
-    world.processes().context("the services are no processes")
+    world
+        .processes()
+        .context("the services are not separate processes")
 }
 
 /// Prints memory and CPU of one planner with 1,000 parked and 200 active runs.

@@ -37,7 +37,9 @@ async fn measure_starts(world: &mut TestWorld) -> anyhow::Result<()> {
     for service in SERVICES {
         let (mut ready, mut floor) = (DurationSamples::default(), DurationSamples::default());
         for _ in 0..STARTS {
-            let processes = world.processes().context("the services are no processes")?;
+            let processes = world
+                .processes()
+                .context("the services are not separate processes")?;
             processes.drain(service).await?;
             let start = Instant::now();
             processes.restart(service).await?;

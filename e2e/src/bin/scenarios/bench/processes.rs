@@ -66,7 +66,9 @@ impl ProcessStat {
 
 impl ServiceProcesses {
     pub(crate) fn of(world: &mut TestWorld) -> anyhow::Result<Self> {
-        let processes = world.processes().context("the services are no processes")?;
+        let processes = world
+            .processes()
+            .context("the services are not separate processes")?;
         let mut services = Vec::new();
         for name in SERVICES {
             services.push((

@@ -71,7 +71,7 @@ async fn measure_pages() -> anyhow::Result<()> {
                 .get(format!("{}{path}", console.url))
                 .header(COOKIE, &cookie);
             let page = page.send().await?.error_for_status()?.text().await?;
-            ensure!(page.contains("</html>"), "{path} is no whole page");
+            ensure!(page.contains("</html>"), "{path} is not a whole page");
             Ok(())
         };
         // The first load is slower, because the API copies the stored records into memory.

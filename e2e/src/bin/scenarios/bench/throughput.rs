@@ -266,7 +266,7 @@ async fn measure_floor(name: &str, test_runs: usize) -> anyhow::Result<()> {
 
 async fn work_bare(folder: &Path, forge: &Path, number: usize, test_runs: usize) -> anyhow::Result<()> {
     let name = format!("ticket-{number}");
-    let forge = forge.to_str().context("the folder's name is no text")?;
+    let forge = forge.to_str().context("the folder's name is not UTF-8")?;
     run_program(folder, "git", &["clone", "--quiet", "--shared", forge, &name]).await?;
     let checkout = folder.join(&name);
     let commands = TURNS - build_untested_script().len();

@@ -225,7 +225,7 @@ fn build_edit(number: u64) -> Value {
 async fn measure_commit_floor(mirror: &str, name: &str) -> anyhow::Result<()> {
     let folder = tempfile::tempdir()?;
     let checkout = folder.path().join("checkout");
-    let checkout_name = checkout.to_str().context("the folder's name is no text")?;
+    let checkout_name = checkout.to_str().context("the folder's name is not UTF-8")?;
     run_in(
         folder.path(),
         "git",
@@ -296,7 +296,7 @@ fn generate_source_file(number: usize) -> (String, String) {
 }
 
 /// Prints a search and its floor, ripgrep. Where ripgrep is missing, `grep -rn` takes its place and the remark
-/// says so, because it is no fair floor.
+/// says so, because `grep` is slower than a fair floor.
 async fn measure_search(
     world: &TestWorld,
     bench: &BenchCaller,

@@ -122,7 +122,7 @@ impl FaultStage {
 
     fn processes(&mut self) -> anyhow::Result<&mut ReplicaProcesses> {
         let processes = self.world.processes();
-        processes.ok_or_else(|| anyhow::anyhow!("the services are no processes"))
+        processes.ok_or_else(|| anyhow::anyhow!("the services are not separate processes"))
     }
 
     /// Stops the services, servers and stand-ins.

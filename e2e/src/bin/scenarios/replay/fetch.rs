@@ -91,7 +91,7 @@ impl ArchiveStore {
             }
             PackageSource::Crates => self.crate_archive(package, version).await?,
             PackageSource::Debian => self.source_package(package, version).await?,
-            PackageSource::Folder => bail!("a folder is no archive"),
+            PackageSource::Folder => bail!("a folder is not an archive"),
         }
         let kept = self.kept(&release.sha256)?;
         kept.with_context(|| format!("what {package} {version} is now has not the digest of the catalogue"))

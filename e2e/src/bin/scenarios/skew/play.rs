@@ -88,7 +88,9 @@ async fn make_change(
     previous: &PreviousRelease,
 ) -> anyhow::Result<()> {
     let ReleaseChange { service, to } = change;
-    let processes = world.processes().context("the services are no processes")?;
+    let processes = world
+        .processes()
+        .context("the services are not separate processes")?;
     processes.drain(service).await?;
     let release = (to == SkewRelease::Previous).then(|| previous.clone());
     processes.set_release(service, release)?;
