@@ -219,7 +219,7 @@ def check_settings(where: str, name: str, text: str, known: set[str], example: d
         for name in ("kubernetes.default", "169.254.169.254", "nats", "redis", "ingest"):
             require(name in forbidden, f"{where}: executor.forbidden_addresses does not name {name}")
     for section, values in settings.items():
-        require(section in known, f"{where}: [{section}] is no section")
+        require(section in known, f"{where}: [{section}] is not a section")
         require(section in allowed or section not in known, f"{where}: [{section}] is not the executor's")
         for key, value in values.items():
             require(key in example.get(section, {}), f"{where}: {section}.{key} is not in journeyman.example.toml")

@@ -12,7 +12,7 @@ if [ -z "$previous" ]; then
     exit 2
 fi
 commit=$(git rev-parse --verify --quiet "$previous^{commit}") || {
-    echo "skew-check: $previous is no commit of this repository" >&2
+    echo "skew-check: $previous is not a commit of this repository" >&2
     exit 2
 }
 source=$target/previous/source

@@ -96,7 +96,7 @@ export function documentsOf(line) {
     if (value.type === 'doc') found.push({ where, document: value });
     else Object.values(value).forEach(walk);
   };
-  // What a test sends to be refused is no document.
+  // A body that a test sends to be refused is not a document.
   if (!(line.answer?.status >= 400)) walk(line);
   return line.service === 'jira' ? found : [];
 }

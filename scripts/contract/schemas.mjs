@@ -38,7 +38,7 @@ function nullable(schema) {
   return isNullable === true ? { if: { type: 'null' }, else: rest } : { ...rest, ...(isNullable && { nullable: isNullable }) };
 }
 
-/** Samples are no schemas, though some have properties with such names. */
+/** Samples are not schemas, although some have properties with such names. */
 function isSample(key, value) {
   return key === 'example' || (key === 'examples' && !('type' in Object(value)));
 }
