@@ -82,7 +82,7 @@ fn parse_certificates(key: &str, pem: &[u8]) -> Result<Vec<CertificateDer<'stati
 fn check_chain(chain: &[CertificateDer<'static>], roots: &RootCertStore) -> Result<(), Error> {
     let wrong = |problem: &str| Error::new("tls.cert", problem);
     let (first, between) = chain.split_first().ok_or_else(|| wrong("is empty"))?;
-    let certificate = EndEntityCert::try_from(first).map_err(|_| wrong("is no certificate of a peer"))?;
+    let certificate = EndEntityCert::try_from(first).map_err(|_| wrong("is not a certificate of a peer"))?;
     let algorithms = ring::default_provider().signature_verification_algorithms;
     let verified = certificate.verify_for_usage(
         algorithms.all,
