@@ -227,7 +227,17 @@ fn refuse_unknown_sections(settings: &Config, file: Option<&Path>) -> Result<(),
 
 fn from_config(error: ConfigError, file: Option<&Path>) -> Error {
     let key = file.map_or_else(|| "environment".to_owned(), |path| path.display().to_string());
-    Error::new(key, one_line(&error.to_string()))
+    Error::new(key, one_line(&hide_shown_lines(&error.to_string())))
+}
+
+/// Removes the lines in which the TOML parser shows the file, such as `12 | token = "…`: they may contain a secret.
+fn hide_shown_lines(text: &str) -> String {
+    let is_gutter = |before: &str| before.chars().all(|c| c == ' ' || c.is_ascii_digit());
+    let is_shown = |line: &&str| line.split_once('|').is_some_and(|(before, _)| is_gutter(before));
+    text.lines()
+        .filter(|line| !is_shown(line))
+        .collect::<Vec<_>>()
+        .join("\n")
 }
 
 fn from_path(error: serde_path_to_error::Error<ConfigError>) -> Error {
@@ -461,5 +471,18 @@ mod tests {
     fn invalid_toml_file_is_named() {
         let error = load_text("[ingest\n", &[]).unwrap_err();
         assert!(error.key.ends_with("journeyman.toml"), "{error}");
+    }
+
+    #[test]
+    fn invalid_toml_error_shows_no_secret() {
+        for (toml, line) in [
+            ("[ingest]\nsecret = \"wonderland\n", 2),
+            ("[ingest]\nsecret = wonderland\n", 2),
+            ("[ingest]\nsecret = \"a\"\nsecret = \"wonderland\"\n", 3),
+        ] {
+            let problem = load_text(toml, &[]).unwrap_err().problem;
+            assert!(problem.contains(&format!("at line {line}, column ")), "{problem}");
+            assert!(!problem.contains("wonderland"), "{problem}");
+        }
     }
 }
