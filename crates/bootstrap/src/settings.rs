@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn the_standard_otlp_variable_is_heard() {
+    fn standard_otlp_variable_sets_endpoint() {
         let sample = load_text(FILE, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://collector:4317")]).unwrap();
         assert_eq!(
             sample.telemetry.otlp_endpoint.as_deref(),
