@@ -110,7 +110,7 @@ async fn executor_accepts_planner_with_certificate() {
 }
 
 #[tokio::test]
-async fn an_executor_refuses_who_shows_no_certificate() {
+async fn executor_refuses_client_without_certificate() {
     let authority = generate_authority();
     let (executor, planner) = (Side::of(&authority, "executor"), Side::of(&authority, "planner"));
     let silent = TlsClient::by_name(&planner.settings(), TlsProtocol::Http2).unwrap();
