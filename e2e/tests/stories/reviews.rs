@@ -130,7 +130,7 @@ async fn review_threads_are_changed_answered_declined() {
     );
     assert!(
         said[0].contains("`@everyone`"),
-        "a mention is no mention any more: {said:#?}"
+        "a mention in code notifies no person: {said:#?}"
     );
     assert!(said[1].starts_with("A discount is"), "{said:#?}");
     assert!(

@@ -37,7 +37,7 @@ async fn play_signed_ticket(world: &TestWorld) {
     let contains = |text: &str| comments.iter().any(|comment| comment.text.contains(text));
     assert!(
         !contains("pushed to the branch"),
-        "our own commit is no foreign push: {comments:?}"
+        "our own commit is not a foreign push: {comments:?}"
     );
 }
 
