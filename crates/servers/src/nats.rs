@@ -312,6 +312,7 @@ fn port_in(ports_file: &str, service: &str) -> Option<u16> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::process::is_port_in_use;
 
     #[test]
     fn port_is_parsed_from_ports_file() {
@@ -345,5 +346,9 @@ mod tests {
         .err()
         .unwrap();
         assert!(error.to_string().contains("address already in use"), "{error}");
+        assert!(
+            is_port_in_use(&error),
+            "another port is tried where none was given"
+        );
     }
 }

@@ -98,7 +98,7 @@ pub(crate) async fn launch_at_free_port(
 }
 
 /// True if the log of a server that ended contains the system's message about a used port.
-fn is_port_in_use(error: &Error) -> bool {
+pub(crate) fn is_port_in_use(error: &Error) -> bool {
     matches!(error, Error::NotReady { log_tail, .. } if log_tail.to_ascii_lowercase().contains("address already in use"))
 }
 

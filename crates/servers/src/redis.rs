@@ -243,6 +243,18 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn used_port_is_recognized() {
+        let taken = crate::bind_free_port().unwrap();
+        let port = Some(taken.local_addr().unwrap().port());
+        let options = RedisOptions {
+            port,
+            ..RedisOptions::default()
+        };
+        let error = RedisServer::start_with(options).await.err().unwrap();
+        assert!(crate::process::is_port_in_use(&error), "{error}");
+    }
+
+    #[tokio::test]
     async fn flushed_redis_has_no_keys() {
         let server = RedisServer::start().await.unwrap();
         assert!(
