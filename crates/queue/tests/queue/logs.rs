@@ -357,6 +357,36 @@ async fn acknowledged_append_is_news_at_once() {
 }
 
 #[tokio::test]
+async fn notification_is_news_until_its_record() {
+    let world = World::new().await;
+    let client = async_nats::connect(world.server.url()).await.unwrap();
+    let mut appends = client.subscribe("journeyman.triggers.>").await.unwrap();
+    // The answer shows that the server has the subscription, which precedes the request on this connection.
+    client.request("$JS.API.INFO", "".into()).await.unwrap();
+    world.trigger(1, "comment:1").await;
+    let stored_subject = await_soon(appends.next()).await.unwrap().subject.to_string();
+    let (of_ticket, _) = stored_subject.rsplit_once('.').unwrap();
+    let publish_after = async |last: &str| {
+        let mut headers = async_nats::HeaderMap::new();
+        headers.insert("Nats-Expected-Last-Subject-Sequence", last);
+        let subject = format!("{of_ticket}.late");
+        let request = async_nats::Request::new().headers(headers).payload("{}".into());
+        client.send_request(subject, request).await.unwrap();
+    };
+    let mut watch = world.queue.triggers().watch(&build_ticket_key(1)).await.unwrap();
+    // The subject has no message, so the server refuses one after sequence 1: the notification precedes its record.
+    publish_after("1").await;
+    for _ in 0..2 {
+        assert!(stays_away(watch.changed()).await);
+        assert!(watch.has_news());
+    }
+    publish_after("0").await;
+    await_soon(watch.changed()).await;
+    assert!(stays_away(watch.changed()).await);
+    assert!(!watch.has_news());
+}
+
+#[tokio::test]
 async fn canceled_waits_lose_no_append() {
     let world = World::new().await;
     let mut watch = world.queue.triggers().watch(&build_ticket_key(1)).await.unwrap();
