@@ -103,7 +103,7 @@ fn approval_covers_only_its_commit() {
     let mut play = play_to_decision();
     play.append(build_decision(DecisionVerdict::Approve));
     assert_eq!(play.drive(), RunAction::Wait);
-    // The reporter refuses the push, so the model commits again.
+    // The reporter refuses the push because the change is too large, so the model commits again.
     let detail = "too large".to_owned();
     play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside { detail }));
     assert_eq!(play.drive(), RunAction::Wait);
