@@ -293,17 +293,27 @@ pub(crate) struct SlotKeeper {
 #[derive(Default)]
 struct RecentOffers(HashMap<RunId, Instant>);
 
+/// Time of an offer of a slot to a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum OfferTime {
+    Now,
+    /// At this instant, because the run had an offer a moment ago.
+    Later(Instant),
+}
+
 impl RecentOffers {
-    /// Notes an offer that is made now. If the run had one a moment ago, nothing is noted, and the time of its
-    /// next offer is returned.
-    fn begin(&mut self, run: &RunId) -> Option<Instant> {
+    /// Returns the time of the next offer to a run, and notes an offer that is made now.
+    ///
+    /// An offer is repeated without a change of the directory: a session that ends has its token still, which hides a
+    /// wake-up, and then nothing but a repeated offer wakes the run.
+    fn schedule(&mut self, run: &RunId) -> OfferTime {
         let now = Instant::now();
         self.0.retain(|_, at| now < *at + OFFER_AGAIN);
         if let Some(at) = self.0.get(run) {
-            return Some(*at + OFFER_AGAIN);
+            return OfferTime::Later(*at + OFFER_AGAIN);
         }
         self.0.insert(run.clone(), now);
-        None
+        OfferTime::Now
     }
 }
 
@@ -361,9 +371,9 @@ impl SlotKeeper {
             let free = usize::try_from(slots.free).unwrap_or(usize::MAX);
             // More tickets than free slots would wake only to wait again.
             for waiter in queue.waiting.iter().take(free) {
-                match self.offers.begin(&waiter.run) {
-                    None => self.offer(&pool, &waiter.run).await?,
-                    Some(at) => next_offer = next_offer.into_iter().chain([at]).min(),
+                match self.offers.schedule(&waiter.run) {
+                    OfferTime::Now => self.offer(&pool, &waiter.run).await?,
+                    OfferTime::Later(at) => next_offer = next_offer.into_iter().chain([at]).min(),
                 }
             }
         }
@@ -462,12 +472,16 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn repeated_offer_waits_for_first_one() {
         let (runs, mut offers, start) = (build_run_ids(2), RecentOffers::default(), Instant::now());
-        assert_eq!(offers.begin(&runs[0]), None);
+        assert_eq!(offers.schedule(&runs[0]), OfferTime::Now);
         tokio::time::advance(Duration::from_millis(100)).await;
-        assert_eq!(offers.begin(&runs[0]), Some(start + OFFER_AGAIN));
-        assert_eq!(offers.begin(&runs[1]), None);
+        assert_eq!(offers.schedule(&runs[0]), OfferTime::Later(start + OFFER_AGAIN));
+        assert_eq!(offers.schedule(&runs[1]), OfferTime::Now);
         tokio::time::advance(Duration::from_millis(150)).await;
-        assert_eq!(offers.begin(&runs[0]), None, "the first offer is old");
+        assert_eq!(
+            offers.schedule(&runs[0]),
+            OfferTime::Now,
+            "the first offer is old"
+        );
         assert_eq!(offers.0.len(), 2);
     }
 
