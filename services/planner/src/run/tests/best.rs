@@ -1,7 +1,7 @@
 //! Restoration of the best verified state of a change.
 
 use domain::check::EvidenceLevel;
-use domain::{DecisionVerdict, Fact, Job, RunPhase, StopReason, WorkspaceSnapshot};
+use domain::{DecisionVerdict, Fact, Job, StopReason, WorkspaceSnapshot};
 
 use super::play::{
     Play, build_decision, build_edit_calls, build_job_request, build_review_reply, build_tool_reply,
@@ -13,13 +13,12 @@ use crate::run::RunAction;
 /// Plays a change that a test shows and that the reviewer objects to once.
 fn play_objection(turns: u32, asked: impl FnOnce(&mut domain::RepositoryRules)) -> (Play, WorkspaceSnapshot) {
     let mut wanted = build_job_request(Job::Implement);
-    wanted.rules.agent.auto_review = true;
     wanted.rules.agent.review_rounds = 1;
     wanted.rules.agent.max_turns = turns;
     asked(&mut wanted.rules);
-    let mut play = Play::implement(wanted, (0..8).flat_map(|_| build_work_replies()));
+    let replies = (0..8).flat_map(|_| build_work_replies());
     let objection = build_review_reply(&[("shop/cart.py", 3, "an empty cart")]);
-    play.around.insert(RunPhase::Review, [objection].into());
+    let mut play = Play::implement_reviewed(wanted, replies, [objection]);
     play.checks = Bench {
         is_there: true,
         without: vec!["test_empty_cart"],

@@ -263,11 +263,10 @@ fn unpaid_review_is_omitted_and_reported() {
         usage: build_priced_reply(0, 60).usage,
         ..reply
     };
-    let mut asked = build_job_request(Job::Implement);
-    asked.rules.agent.auto_review = true;
+    let request = build_job_request(Job::Implement);
     let mut play = Play {
         limits: limit_tokens(120),
-        ..Play::implement(asked, build_work_replies().map(paid))
+        ..Play::implement_reviewed(request, build_work_replies().map(paid), [])
     };
     assert_eq!(play.drive(), RunAction::Wait);
     let review = play.state.outputs().review().map(|review| review.is_complete);

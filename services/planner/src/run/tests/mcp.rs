@@ -1,4 +1,4 @@
-use domain::{Fact, Job, McpCommand, McpProblem, McpServerTools, RunPhase, ToolStatus};
+use domain::{Fact, Job, McpCommand, McpProblem, McpServerTools, ToolStatus};
 use serde_json::json;
 
 use super::play::{
@@ -104,13 +104,11 @@ fn lost_workspace_repeats_no_server_call() {
 fn reviewer_calls_reading_tools_alone() {
     let mut asked = build_job_request(Job::Implement);
     asked.rules.agent.mcp = vec!["docs".to_owned()];
-    asked.rules.agent.auto_review = true;
-    let mut play = Play::implement(asked, build_work_replies());
-    let review = vec![
+    let reviews = [
         build_tool_reply(&[("docs__create", json!({})), ("docs__search", json!({}))]),
         build_review_reply(&[]),
     ];
-    play.around.insert(RunPhase::Review, review.into());
+    let mut play = Play::implement_reviewed(asked, build_work_replies(), reviews);
     play_until_mcp_call(&mut play);
     let created = play.result_of("docs__create");
     assert_eq!(created.status, ToolStatus::Error);

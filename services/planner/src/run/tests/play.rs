@@ -254,6 +254,20 @@ impl Play {
         play
     }
 
+    /// Plays an implementation whose change a second model reviews, with these replies of the reviewer. Further
+    /// reviews object to nothing.
+    pub(crate) fn implement_reviewed(
+        mut request: JobRequest,
+        replies: impl IntoIterator<Item = ModelReply>,
+        reviews: impl IntoIterator<Item = ModelReply>,
+    ) -> Self {
+        request.rules.agent.auto_review = true;
+        let mut play = Self::implement(request, replies);
+        play.around
+            .insert(RunPhase::Review, reviews.into_iter().collect());
+        play
+    }
+
     /// Continues a journal as another planner.
     pub(crate) fn resumed(
         entries: Vec<JournalEntry>,

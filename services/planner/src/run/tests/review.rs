@@ -10,12 +10,10 @@ use crate::run::RunAction;
 use crate::transcript::TranscriptMessage;
 
 fn play_reviews(rounds: u32, reviews: impl IntoIterator<Item = ModelReply>) -> Play {
-    let mut asked = build_job_request(Job::Implement);
-    asked.rules.agent.auto_review = true;
-    asked.rules.agent.review_rounds = rounds;
-    let mut play = Play::implement(asked, (0..5).flat_map(|_| build_work_replies()));
-    play.around
-        .insert(RunPhase::Review, reviews.into_iter().collect());
+    let mut request = build_job_request(Job::Implement);
+    request.rules.agent.review_rounds = rounds;
+    let replies = (0..5).flat_map(|_| build_work_replies());
+    let mut play = Play::implement_reviewed(request, replies, reviews);
     assert_eq!(play.drive(), RunAction::Wait);
     play
 }
@@ -48,9 +46,8 @@ fn a_change_without_objections_is_delivered() {
 
 #[test]
 fn reviewer_sees_change_without_author_text() {
-    let mut asked = build_job_request(Job::Implement);
-    asked.rules.agent.auto_review = true;
-    let mut play = Play::implement(asked, build_work_replies());
+    let request = build_job_request(Job::Implement);
+    let mut play = Play::implement_reviewed(request, build_work_replies(), []);
     play.until(|action| matches!(action, RunAction::AskModel { .. }));
     play.until(|_| true);
     let mut shown = None;

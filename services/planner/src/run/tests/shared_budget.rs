@@ -137,12 +137,11 @@ fn intake_plan_and_triage_await_budget() {
 
 #[test]
 fn review_without_budget_room_is_omitted() {
-    let mut asked = build_job_request(Job::Implement);
-    asked.rules.agent.auto_review = true;
+    let request = build_job_request(Job::Implement);
     let calls = build_work_replies().len();
     let mut play = Play {
         refuses: Some((calls, of_repository(Some(RESETS)))),
-        ..Play::implement(asked, build_work_replies())
+        ..Play::implement_reviewed(request, build_work_replies(), [])
     };
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(

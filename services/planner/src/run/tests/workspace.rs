@@ -69,14 +69,12 @@ fn twice_deadly_call_gets_error() {
 /// The planner fetched the change for the reviewer, so the loss voids a call of each.
 #[test]
 fn lost_workspace_in_review_resumes_reviewer_first() {
-    let mut asked = build_job_request(Job::Implement);
-    asked.rules.agent.auto_review = true;
-    let mut play = Play::implement(asked, build_work_replies());
-    let review = vec![
+    let reviews = [
         build_tool_reply(&[("read_file", json!({ "path": "shop/cart.py" }))]),
         build_review_reply(&[]),
     ];
-    play.around.insert(RunPhase::Review, review.into());
+    let request = build_job_request(Job::Implement);
+    let mut play = Play::implement_reviewed(request, build_work_replies(), reviews);
     play_until_call(&mut play, "read_file");
     let dialog = play.state.conversation().dialog().unwrap();
     assert_eq!(dialog.phase, RunPhase::Review);
