@@ -377,15 +377,15 @@ async fn tool_output_streams_without_journal_entry() {
     world.ask().await;
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].id, run);
-    let notice = tokio::time::timeout(Duration::from_secs(10), output.next()).await;
-    let notice = notice.unwrap().unwrap();
-    assert_eq!(notice.text, "read_file prints this\n");
+    let live_output = tokio::time::timeout(Duration::from_secs(10), output.next()).await;
+    let live_output = live_output.unwrap().unwrap();
+    assert_eq!(live_output.text, "read_file prints this\n");
     let entries = world.queue.journal().read(&run).await.unwrap();
     let called = entries.iter().any(|(_, entry)| match &entry.fact {
-        Fact::ToolRequested { id, .. } => *id == notice.call,
+        Fact::ToolRequested { id, .. } => *id == live_output.call,
         _ => false,
     });
-    assert!(called, "{notice:?}");
+    assert!(called, "{live_output:?}");
     let journal = serde_json::to_string(&entries.iter().map(|(_, entry)| entry).collect::<Vec<_>>()).unwrap();
     assert!(!journal.contains("prints this"));
     world.stop(planner).await;
@@ -589,9 +589,9 @@ async fn crashing_ticket_is_quarantined_until_retry() {
         .read_after(&build_ticket_key(), 0)
         .await
         .unwrap();
-    let notice =
+    let is_quarantine =
         |(_, report): &&(u64, OutboundRequest)| matches!(report.request, OutboundAction::Quarantined(_));
-    assert_eq!(reports.iter().filter(notice).count(), 1);
+    assert_eq!(reports.iter().filter(is_quarantine).count(), 1);
     world.trigger("comment:9", TriggerReason::RetryRequested).await;
     let row = world.finished(1).await;
     assert_eq!(

@@ -286,7 +286,7 @@ fn list_framings(wire: &str) -> Vec<(&'static str, String)> {
 
 /// Returns the conversations whose replies are lines of text.
 fn build_text_conversations() -> impl Iterator<Item = Conversation> {
-    let is_text = |it: &Conversation| it.framing() == StreamFraming::ServerSentEvents;
+    let is_text = |conversation: &Conversation| conversation.framing() == StreamFraming::ServerSentEvents;
     build_conversations().into_iter().filter(is_text)
 }
 

@@ -219,7 +219,7 @@ fn start_of_work_names_omitted_attachments_once() {
     }
     let mut play = Play::implement(build_request(&omitted), []);
     play.until(|action| matches!(action, RunAction::AskModel { .. }));
-    let notice = play.entries.iter().filter(|entry| {
+    let announcements = play.entries.iter().filter(|entry| {
         matches!(
             &entry.fact,
             Fact::ReportRequested {
@@ -228,5 +228,5 @@ fn start_of_work_names_omitted_attachments_once() {
             } if started.begun.omitted.len() == 1
         )
     });
-    assert_eq!(notice.count(), 1);
+    assert_eq!(announcements.count(), 1);
 }

@@ -52,9 +52,13 @@ fn worse_work_is_replaced_by_best_state() {
     assert_eq!(went_back_to(&play), Some(&best));
     let proof = play.state.outputs().proof().unwrap();
     assert_eq!((proof.level, proof.rows[0].broken.len()), (EvidenceLevel::E3, 0));
-    let said = drive_to_description(&mut play);
-    assert!(said.went_back);
-    assert_eq!(said.objections.len(), 1, "nobody met what the reviewer said");
+    let description = drive_to_description(&mut play);
+    assert!(description.went_back);
+    assert_eq!(
+        description.objections.len(),
+        1,
+        "nobody met what the reviewer said"
+    );
 }
 
 #[test]
@@ -68,12 +72,12 @@ fn limit_after_proof_keeps_best_state() {
         play.state.outputs().cut_short(),
         Some(&StopReason::TurnLimit { turns: 4 })
     );
-    let said = drive_to_description(&mut play);
+    let description = drive_to_description(&mut play);
     assert_eq!(
-        said.handover.title, "Correct the totals",
+        description.handover.title, "Correct the totals",
         "as the model described that state"
     );
-    assert_eq!(said.level, Some(EvidenceLevel::E3));
+    assert_eq!(description.level, Some(EvidenceLevel::E3));
 }
 
 #[test]

@@ -45,8 +45,8 @@ fn failed_repair_is_listed_and_stops_nothing() {
     );
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let said = play.description();
-    assert_eq!(said.unrepaired, ["make fmt"]);
+    let description = play.description();
+    assert_eq!(description.unrepaired, ["make fmt"]);
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn contract_change_without_test_is_named() {
 
 #[test]
 fn prompt_shows_ticket_kind_needs_and_template() {
-    let notice = |kind: &str| {
+    let render_task = |kind: &str| {
         let mut play = Play::implement(
             build_changed_request(|asked| asked.text.kind = kind.to_owned()),
             [],
@@ -342,12 +342,12 @@ fn prompt_shows_ticket_kind_needs_and_template() {
             other => panic!("{other:?}"),
         }
     };
-    let bug = notice("Bug");
+    let bug = render_task("Bug");
     assert!(bug.contains("find the exact root cause first"), "{bug}");
     assert!(bug.contains(">\n## Risk\n</template-"), "{bug}");
-    let story = notice("Story");
+    let story = render_task("Story");
     assert!(story.contains("meet every criterion") && !story.contains("root cause first"));
-    assert!(notice("Chore").contains("must not change"));
+    assert!(render_task("Chore").contains("must not change"));
 }
 
 #[test]
@@ -364,8 +364,8 @@ fn template_keeps_headings_with_answers() {
     play.drive();
     play.pushed();
     play.drive();
-    let said = play.description();
-    assert_eq!(said.template, "## Risk\n\nNone.");
+    let description = play.description();
+    assert_eq!(description.template, "## Risk\n\nNone.");
 }
 
 #[test]

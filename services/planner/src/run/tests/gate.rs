@@ -57,8 +57,8 @@ fn revised_change_requests_new_decision() {
     let mut play = play_to_decision();
     play.append(build_decision(DecisionVerdict::Revise));
     assert_eq!(play.drive(), RunAction::Wait);
-    let notice = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("Add a test."));
-    assert!(play.transcript().messages.iter().any(notice));
+    let has_feedback = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("Add a test."));
+    assert!(play.transcript().messages.iter().any(has_feedback));
     confirm_shown_change(&mut play);
     let gates = play
         .state
@@ -141,7 +141,8 @@ fn refused_change_returns_to_model_before_decision() {
     let detail = "`.github/workflows/ci.yml` is protected".to_owned();
     play.settle(OutboundOutcome::Refused(OutboundRefusal::Outside { detail }));
     play.drive();
-    let notice = |entry: &domain::JournalEntry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
-    assert!(play.entries.iter().any(notice), "the model goes on");
+    let is_third_turn =
+        |entry: &domain::JournalEntry| matches!(&entry.fact, Fact::ModelRequested { turn: 3, .. });
+    assert!(play.entries.iter().any(is_third_turn), "the model goes on");
     assert_eq!(asked_about(&play), [build_commit_id('1'), build_commit_id('2')]);
 }

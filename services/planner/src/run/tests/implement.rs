@@ -242,7 +242,7 @@ fn give_up_ends_run_with_evidence() {
     };
     assert_eq!(play.reason(), &reason);
     assert!(
-        matches!(play.last_request(), OutboundAction::RunStopped(report::RunStopped { reason: notice, .. }) if *notice == reason)
+        matches!(play.last_request(), OutboundAction::RunStopped(report::RunStopped { reason: reported, .. }) if *reported == reason)
     );
 }
 
@@ -273,7 +273,7 @@ fn question_is_asked_once_and_awaits_instructor() {
     play.settle(OutboundOutcome::Done(OutboundReceipt::Told));
     assert_eq!(play.drive(), RunAction::Wait);
     assert!(play.is_parked_for("answer"));
-    let said = |sequence, may_instruct| Fact::NewsArrived {
+    let build_comment = |sequence, may_instruct| Fact::NewsArrived {
         sequence,
         at: Timestamp::from_unix_ms(1),
         news: TicketNews::Comment {
@@ -288,9 +288,9 @@ fn question_is_asked_once_and_awaits_instructor() {
             attachments: Vec::new(),
         },
     };
-    play.append(said(60, false));
+    play.append(build_comment(60, false));
     assert_eq!(play.drive(), RunAction::Wait, "a stranger answers nothing");
-    play.append(said(61, true));
+    play.append(build_comment(61, true));
     play.until_model_call();
     assert_eq!(play.drive(), RunAction::Rest);
     assert!(play.last_result().content.contains("asked once"));

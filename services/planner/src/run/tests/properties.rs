@@ -189,13 +189,13 @@ fn list_interjections(play: &Play, number: u64) -> Vec<Fact> {
             _ => OutboundReceipt::Told,
         }),
     });
-    let notice = Fact::NewsArrived {
+    let comment = Fact::NewsArrived {
         sequence: number,
         at,
         news,
     };
     let facts = [
-        Some(notice),
+        Some(comment),
         settled,
         Some(Fact::Retried {
             by: Some("ada".to_owned()),
@@ -264,12 +264,12 @@ proptest! {
         faults in 0_u8..3,
         around in prop::collection::vec(any_reply(), 0..3),
         kind in 0_u8..5,
-        notice in prop::collection::vec(any::<bool>(), 200),
+        interjections in prop::collection::vec(any::<bool>(), 200),
     ) {
         let mut play = Play::implement(choose_request(kind), replies);
         play.surround(&around);
         play.faults = faults;
-        for (number, tell) in (0_u64..).zip(notice) {
+        for (number, is_due) in (0_u64..).zip(interjections) {
             let action = decide_action(&play.state);
             match action {
                 RunAction::Rest => break,
@@ -279,10 +279,10 @@ proptest! {
                 }
                 _ => {}
             }
-            let is_notice = tell && !action.is_immediate();
+            let is_interjected = is_due && !action.is_immediate();
             // A step keeps the state that it was decided on.
             let brought = play.brings(action);
-            if is_notice {
+            if is_interjected {
                 for fact in list_interjections(&play, number) {
                     play.append(fact);
                 }

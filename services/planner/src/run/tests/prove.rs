@@ -194,10 +194,10 @@ fn repaired_test_is_strongest_evidence() {
     assert_eq!(read_evidence_level(&play), Some(EvidenceLevel::E3));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let said = play.description();
-    assert_eq!(said.checks[0].mended, ["test_empty_cart"]);
+    let description = play.description();
+    assert_eq!(description.checks[0].mended, ["test_empty_cart"]);
     assert_eq!(
-        (said.checks[0].head, said.checks[0].passed),
+        (description.checks[0].head, description.checks[0].passed),
         (CheckOutcome::Green, 4)
     );
 }
@@ -226,8 +226,12 @@ fn new_failure_returns_three_times_then_reported() {
     assert_eq!(play.drive(), RunAction::Wait);
     assert_eq!(play.state.conversation().turn_count(), 8, "four times the work");
     let messages = play.transcript().messages;
-    let notice = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("`pytest`: test_totals\n"));
-    assert_eq!(messages.iter().filter(notice).count(), 3, "{messages:?}");
+    let lists_broken_test = |message: &&TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("`pytest`: test_totals\n"));
+    assert_eq!(
+        messages.iter().filter(lists_broken_test).count(),
+        3,
+        "{messages:?}"
+    );
     assert_eq!(
         play.state.outputs().proof().unwrap().rows[0].broken,
         ["test_totals"]

@@ -29,12 +29,12 @@ fn list_rehearsed_requests(play: &Play) -> Vec<String> {
 fn rehearsal_is_one_report_without_model() {
     let mut play = build_rehearsal_play(|_| {});
     assert_eq!(play.drive(), RunAction::Wait);
-    let notice = list_rehearsed_requests(&play);
+    let requests = list_rehearsed_requests(&play);
     assert!(
-        notice.len() == 3
-            && notice[1].starts_with("push ")
-            && notice[2].starts_with("open draft pull request"),
-        "{notice:?}"
+        requests.len() == 3
+            && requests[1].starts_with("push ")
+            && requests[2].starts_with("open draft pull request"),
+        "{requests:?}"
     );
     play.settle(OutboundOutcome::Done(OutboundReceipt::Rehearsed {
         would: Vec::new(),
@@ -53,7 +53,7 @@ fn rehearsal_is_one_report_without_model() {
 
 #[test]
 fn rehearsal_follows_approval_and_finish_rules() {
-    let notice = |approval: ApprovalRule, finish: FinishRule| {
+    let rehearse_rules = |approval: ApprovalRule, finish: FinishRule| {
         let mut play = build_rehearsal_play(|asked| {
             asked.rules.agent.approval = approval;
             asked.rules.agent.finish = finish;
@@ -61,17 +61,17 @@ fn rehearsal_follows_approval_and_finish_rules() {
         play.drive();
         list_rehearsed_requests(&play)
     };
-    let before_push = notice(ApprovalRule::BeforePush, FinishRule::default());
+    let before_push = rehearse_rules(ApprovalRule::BeforePush, FinishRule::default());
     assert!(
         before_push[1].starts_with("ask a person to decide about 0000"),
         "{before_push:?}"
     );
-    let plan = notice(ApprovalRule::Plan, FinishRule::default());
+    let plan = rehearse_rules(ApprovalRule::Plan, FinishRule::default());
     assert!(
         plan[1].starts_with("ask a person to decide about plan"),
         "{plan:?}"
     );
-    let done = notice(ApprovalRule::None, FinishRule::Done);
+    let done = rehearse_rules(ApprovalRule::None, FinishRule::Done);
     assert!(
         done.len() == 2 && done[1].ends_with("and close the ticket"),
         "{done:?}"

@@ -18,7 +18,7 @@ fn transient_failure_is_retried_five_times() {
         assert_eq!(play.fail_once(), RunAction::Wait);
         assert!(play.is_parked_for("retry"));
         assert!(matches!(play.last_request(),
-            OutboundAction::RetryScheduled(report::RetryScheduled { attempt: notice, most: 5, .. }) if *notice == attempt));
+            OutboundAction::RetryScheduled(report::RetryScheduled { attempt: reported, most: 5, .. }) if *reported == attempt));
         play.retry();
         assert!(
             !play.state.accepts(&Fact::Retried {

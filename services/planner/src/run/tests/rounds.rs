@@ -267,13 +267,13 @@ fn review_comments_each_need_one_reply() {
 
 /// Returns the report before the rocket: the requester first gets the reply, then the reaction.
 fn before_the_rocket(play: &Play) -> &OutboundAction {
-    let [.., notice, last] = play.state.delivery().reports() else {
+    let [.., reply, last] = play.state.delivery().reports() else {
         panic!("too few reports")
     };
     assert!(
         matches!(&last.request, OutboundAction::React(react) if react.reaction == domain::ReactionKind::Rocket)
     );
-    &notice.request
+    &reply.request
 }
 
 #[test]
@@ -316,10 +316,10 @@ fn discussion_tasks_yield_answers_or_issues() {
     for task in DiscussionTask::ALL {
         let mut play = Play::implement(build_discussion_request(task), [answer()]);
         play.drive_to_rest();
-        let OutboundAction::Discussed(said) = last_report(&play) else {
+        let OutboundAction::Discussed(discussed) = last_report(&play) else {
             panic!("{:?}", last_report(&play))
         };
-        assert_eq!((said.task, said.answer.answer.as_str()), (task, "Net."));
+        assert_eq!((discussed.task, discussed.answer.answer.as_str()), (task, "Net."));
     }
     let issue = |title: &str| json!({"title": title, "text": "Round.", "checklist": ["Test it"]});
     let plan = |titles: &[&str]| {
@@ -406,11 +406,14 @@ fn change_request_starts_only_pinned_work() {
         assert_eq!(shown.contains("needs_change"), begins, "{shown}");
         assert_eq!(shown.contains("Do not promise work"), !begins, "{shown}");
         play.drive_to_rest();
-        let OutboundAction::QuestionAnswered(notice) = before_the_rocket(&play) else {
+        let OutboundAction::QuestionAnswered(answered) = before_the_rocket(&play) else {
             panic!("{:?}", before_the_rocket(&play))
         };
-        assert_eq!(notice.answer.needs_change, begins);
-        assert_eq!(notice.question.work, None, "it is taken from where it was pinned");
+        assert_eq!(answered.answer.needs_change, begins);
+        assert_eq!(
+            answered.question.work, None,
+            "it is taken from where it was pinned"
+        );
     }
 }
 
@@ -466,9 +469,10 @@ fn foreign_push_restarts_review_work() {
         panic!("{:?}", before_the_rocket(&play))
     };
     assert!(pushed.is_some());
-    let notice = play.state.delivery().reports().iter();
-    let notice = notice.filter(|report| matches!(report.request, OutboundAction::WorkStarted(_)));
-    assert_eq!(notice.count(), 1, "it is the same work");
+    let announcements = play.state.delivery().reports().iter();
+    let announcements =
+        announcements.filter(|report| matches!(report.request, OutboundAction::WorkStarted(_)));
+    assert_eq!(announcements.count(), 1, "it is the same work");
     assert_eq!(play.reason(), &StopReason::Completed);
 }
 
@@ -585,7 +589,7 @@ fn merge_before_push_ends_work() {
         replies,
     );
     until_push(&mut play);
-    let notice = play.state.delivery().reports().len();
+    let report_count = play.state.delivery().reports().len();
     play.settle(OutboundOutcome::Refused(OutboundRefusal::PullRequestOver {
         number: pull_request().number,
     }));
@@ -594,7 +598,7 @@ fn merge_before_push_ends_work() {
     assert_eq!(play.reason(), &StopReason::Withdrawn { why });
     assert_eq!(
         play.state.delivery().reports().len(),
-        notice,
+        report_count,
         "the merge is stated already"
     );
 }
@@ -606,13 +610,13 @@ fn foreign_push_ends_check_repair() {
         [build_tool_reply(&build_edit_calls())],
     );
     play.until(|action| matches!(action, RunAction::CallTool { .. }));
-    let notice = play.state.delivery().reports().len();
+    let report_count = play.state.delivery().reports().len();
     play.append(build_head_move('c', Some("grace")));
     assert_eq!(play.drive(), RunAction::Rest);
     assert_eq!(play.reason(), &StopReason::Superseded);
     assert_eq!(
         play.state.delivery().reports().len(),
-        notice,
+        report_count,
         "the push was reported by itself"
     );
 }

@@ -80,10 +80,10 @@ fn foreign_module_write_requires_widened_scope() {
     assert!(matches!(play.last_request(), OutboundAction::PushBranch(_)));
     play.pushed();
     assert_eq!(play.drive(), RunAction::Wait);
-    let said = play.description();
-    assert_eq!(said.widened[0].module, "api");
-    assert_eq!(said.widened[0].reason, "The field is part of the request.");
-    assert_eq!(said.change.as_ref().unwrap().modules, ["api"]);
+    let description = play.description();
+    assert_eq!(description.widened[0].module, "api");
+    assert_eq!(description.widened[0].reason, "The field is part of the request.");
+    assert_eq!(description.change.as_ref().unwrap().modules, ["api"]);
 }
 
 #[test]
@@ -95,17 +95,17 @@ fn command_changes_outside_scope_need_approval() {
     ]);
     let mut play = set_changed_files(play, &["core/Task.java", "api/gen/Client.java"]);
     assert_eq!(play.drive(), RunAction::Wait);
-    let notice = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("- api/gen/Client.java (module api)"));
+    let lists_outside_file = |message: &TranscriptMessage| matches!(message, TranscriptMessage::User(words) if words.contains("- api/gen/Client.java (module api)"));
     assert_eq!(
         play.transcript()
             .messages
             .iter()
-            .filter(|message| notice(message))
+            .filter(|message| lists_outside_file(message))
             .count(),
         1
     );
     let OutboundAction::DecisionNeeded(PushProposal {
-        description: Some(said),
+        description: Some(description),
         ..
     }) = play.last_request()
     else {
@@ -115,7 +115,7 @@ fn command_changes_outside_scope_need_approval() {
         path: "api/gen/Client.java".to_owned(),
         module: "api".to_owned(),
     };
-    assert_eq!(said.outside, [outside]);
+    assert_eq!(description.outside, [outside]);
     play.shown();
     play.drive();
     play.append(build_decision(DecisionVerdict::Approve));

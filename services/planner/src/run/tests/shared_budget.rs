@@ -83,11 +83,11 @@ fn unchanged_run_waits_for_budget_period() {
         read_retry_time(&play) > Timestamp::from_unix_ms(RESETS),
         "not before the period is over"
     );
-    let OutboundAction::RetryScheduled(report::RetryScheduled { reason: notice, .. }) = play.last_request()
+    let OutboundAction::RetryScheduled(report::RetryScheduled { reason: reported, .. }) = play.last_request()
     else {
         panic!("{:?}", play.last_request())
     };
-    assert_eq!(*notice, reason);
+    assert_eq!(*reported, reason);
     assert_eq!(play.state.conversation().turn_count(), 0);
     play.append(Fact::Retried {
         by: None,
@@ -215,13 +215,13 @@ fn ticket_budget_includes_other_runs_spending() {
         .turns
         .iter()
         .flat_map(|turn| &turn.hints);
-    let notice: Vec<u8> = hints
+    let used_percents: Vec<u8> = hints
         .filter_map(|hint| match hint {
             ModelHint::Budget { used, .. } => Some(*used),
             ModelHint::Repeating(_) => None,
         })
         .collect();
-    assert_eq!(notice, [50, 80]);
+    assert_eq!(used_percents, [50, 80]);
     let Some(StopReason::SharedBudgetSpent(budget)) = play.state.outputs().cut_short() else {
         panic!("{:?}", play.state.outputs().cut_short())
     };

@@ -147,7 +147,7 @@ fn triage_fields_follow_rules() {
     );
     let pairs = [("Points", "3"), ("Size", "S")].map(|(name, value)| (name.to_owned(), value.to_owned()));
     assert_eq!(chosen.fields, BTreeMap::from(pairs));
-    for (wrong, said) in [
+    for (wrong, problem) in [
         (json!({"labels": ["bug"]}), "Nothing can be chosen for \"labels\""),
         (json!({"labels": [], "type": "Epic"}), "Choose from: Bug."),
         (json!({"labels": [], "priority": "Top"}), "Choose from: High."),
@@ -166,10 +166,10 @@ fn triage_fields_follow_rules() {
     ] {
         let mut play = build_issue_play(rules.clone(), wrong.clone());
         play.drive();
-        let notice = play.state.conversation().dialog().unwrap().turns[0].calls[0].clone();
+        let refused_call = play.state.conversation().dialog().unwrap().turns[0].calls[0].clone();
         assert!(
-            format!("{notice:?}").contains(&said.replace('"', "\\\"")),
-            "{wrong}: {notice:?}"
+            format!("{refused_call:?}").contains(&problem.replace('"', "\\\"")),
+            "{wrong}: {refused_call:?}"
         );
         assert!(play.state.delivery().reports().is_empty(), "{wrong}");
     }
@@ -249,11 +249,11 @@ fn invalid_ticket_parts_are_refused() {
             play = again_with(play, shown);
         }
         play.drive();
-        let notice = format!(
+        let refused_call = format!(
             "{:?}",
             play.state.conversation().dialog().unwrap().turns[0].calls[0]
         );
-        assert!(notice.contains("2 to 2 entries"), "{input}: {notice}");
+        assert!(refused_call.contains("2 to 2 entries"), "{input}: {refused_call}");
         assert!(play.state.delivery().reports().is_empty(), "{input}");
     }
 }
