@@ -477,6 +477,44 @@ async fn amounts_during_outage_reach_server_later() {
 }
 
 #[tokio::test]
+async fn canceled_reservation_keeps_unsent_amounts() {
+    let mut world = World::new().await;
+    let accounts = build_day_accounts(1_000);
+    world.first.reserve(&build_call("a", 500), &accounts).await;
+    world.server.kill();
+    world
+        .first
+        .settle("a", build_amount(450), &accounts, build_timestamp(0))
+        .await;
+    world.server.restart().await.unwrap();
+    // Connects again without a settlement. So the restarted server lacks the script that settles, and the request of
+    // the canceled reservation has no effect.
+    let rebuilding = async {
+        loop {
+            if let Ok(Some(rebuild)) = world.first.rebuild(LIMIT).await {
+                return rebuild.finish().await.unwrap();
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    assert!(timeout(LIMIT, rebuilding).await.unwrap());
+    let call = build_call("b", 1);
+    tokio::select! {
+        biased;
+        reserved = world.first.reserve(&call, &accounts) => panic!("it was not canceled: {reserved:?}"),
+        () = std::future::ready(()) => {}
+    }
+    assert!(
+        world
+            .first
+            .reserve(&build_call("c", 1), &accounts)
+            .await
+            .is_shared
+    );
+    assert_eq!(read_used_tokens(&world.second, 2).await, 450);
+}
+
+#[tokio::test]
 async fn lease_user_may_handle_budgets() {
     /// SHA-256 of `secret`.
     const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";

@@ -10,7 +10,7 @@ mod rebuild;
 mod scripts;
 mod store;
 
-use std::sync::Arc;
+use std::{collections::VecDeque, sync::Arc};
 
 use domain::{BudgetUnit, SpendAmount, Timestamp};
 use parking_lot::{Mutex, MutexGuard};
@@ -159,24 +159,43 @@ impl RedisBudgets {
     /// Sends the settled calls that the server has not received. An amount that it counted from journals
     /// meanwhile stays.
     async fn send_settlements(&self) {
-        // Taken out first: the lock is not held across the requests, and a parallel reservation does not
-        // send the same calls.
-        let unsent = std::mem::take(&mut self.book().unsent);
-        let mut left = unsent.into_iter();
-        while let Some(next) = left.next() {
+        let mut round = SettlementRound::begin(&self.book);
+        while let Some(next) = round.unsent.front() {
             if !matches!(
-                self.store.settle(&next, SettledCallPolicy::Stays).await,
+                self.store.settle(next, SettledCallPolicy::Stays).await,
                 Ok(SettlementOutcome::Yes)
             ) {
                 // The first failure ends the round. Each further attempt could cost the caller's
                 // reservation another second.
-                self.book().unsent.extend(std::iter::once(next).chain(left));
                 return;
             }
+            round.unsent.pop_front();
         }
     }
 
     fn book(&self) -> MutexGuard<'_, LocalBudgets> {
         self.book.lock()
+    }
+}
+
+/// Unsent settlements that one reservation sends. Those that it did not send return to the book when the round ends,
+/// also if the reservation is canceled.
+struct SettlementRound<'a> {
+    book: &'a Mutex<LocalBudgets>,
+    unsent: VecDeque<UnsentSettlement>,
+}
+
+impl<'a> SettlementRound<'a> {
+    /// Takes the unsent settlements out of the book: the lock is not held across the requests, and a parallel
+    /// reservation does not send the same ones.
+    fn begin(book: &'a Mutex<LocalBudgets>) -> Self {
+        let unsent = std::mem::take(&mut book.lock().unsent).into();
+        Self { book, unsent }
+    }
+}
+
+impl Drop for SettlementRound<'_> {
+    fn drop(&mut self) {
+        self.book.lock().unsent.extend(self.unsent.drain(..));
     }
 }
