@@ -328,7 +328,7 @@ impl SlotKeeper {
         }
     }
 
-    /// Repeats both until shutdown.
+    /// Offers free slots and closes workspaces without a run, until shutdown.
     pub(crate) async fn run(mut self, shutdown: CancellationToken) {
         let mut changes = self.executors.changes();
         let mut next_check = Instant::now() + CHECK_EVERY;
