@@ -23,6 +23,7 @@ mod retrieval;
 mod sandbox;
 mod service;
 mod setup;
+mod shared_work;
 mod store;
 mod telemetry;
 mod test_files;

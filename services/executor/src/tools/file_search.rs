@@ -4,7 +4,6 @@ use std::{
     io::{self, BufReader, Read},
     iter::Fuse,
     path::{Path, PathBuf},
-    thread,
 };
 
 use domain::cause::format_error_chain;
@@ -16,7 +15,10 @@ use grep_searcher::{
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use crate::workspace::WorkspaceRoot;
+use crate::{
+    shared_work::{MAX_THREADS, share_work},
+    workspace::WorkspaceRoot,
+};
 
 /// Limit of matching lines in an answer.
 const MAX_FOUND: usize = 300;
@@ -28,8 +30,7 @@ const MAX_LINE: usize = 300;
 const MAX_SHOWN: usize = 40 * 1024;
 // Limit in bytes for the memory of each thread of a search. A file with a longer line is not searched to its end.
 const MAX_LONGEST: usize = 16 * 1024 * 1024;
-// Limits of a parallel search: threads, and the files that one of them takes at a time.
-const MAX_THREADS: usize = 4;
+// Number of files that a thread takes at a time.
 const STEP_FILES: usize = 32;
 
 /// File to search.
@@ -181,17 +182,10 @@ impl FileSearch<'_> {
         let mut searcher = self.build_searcher();
         // A search in few files, or with many matches, ends here. The start of a thread takes as long as a step.
         if self.search_step(&mut searcher, self.regex, &queue) {
-            let threads = thread::available_parallelism().map_or(1, usize::from);
-            thread::scope(|scope| {
-                for _ in 1..threads.min(MAX_THREADS) {
-                    // The error is ignored: the other threads search all files.
-                    let _ = thread::Builder::new().spawn_scoped(scope, || {
-                        // A clone, because threads that share a matcher wait for its memory.
-                        let (mut searcher, regex) = (self.build_searcher(), self.regex.clone());
-                        while self.search_step(&mut searcher, &regex, &queue) {}
-                    });
-                }
-                while self.search_step(&mut searcher, self.regex, &queue) {}
+            share_work(MAX_THREADS, || {
+                // A clone, because threads that share a matcher wait for its memory.
+                let (mut searcher, regex) = (self.build_searcher(), self.regex.clone());
+                while self.search_step(&mut searcher, &regex, &queue) {}
             });
         }
         queue.into_inner().into_ordered()

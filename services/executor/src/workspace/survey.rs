@@ -6,8 +6,6 @@ use std::{
     ffi::{OsStr, OsString},
     io,
     path::{Path, PathBuf},
-    sync::atomic::{AtomicUsize, Ordering},
-    thread,
 };
 
 use rustix::fs::{Dir, FileType, Mode, OFlags, fstat, openat};
@@ -19,17 +17,19 @@ use super::{
     stat_cache::StatCache,
     tracked_files::os_name,
 };
-use crate::sandbox::{ConfinedDir, stat_entry, stat_of};
+use crate::{
+    sandbox::{ConfinedDir, stat_entry, stat_of},
+    shared_work::{MAX_THREADS, SharedList, share_work},
+};
 
 /// Name of a file with ignore rules.
 const RULES: &str = ".gitignore";
 /// Name of a repository inside of a worktree.
 const REPOSITORY: &str = ".git";
-// Limits of a parallel survey: threads, the fewest folders for which another thread is worth its start, and the folders
-// that a thread takes at a time.
-const MAX_THREADS: usize = 4;
+// Limits of a parallel survey: the fewest folders for which another thread is worth its start, and the folders that a
+// thread takes at a time.
 const MIN_PARALLEL: usize = 100;
-const STEP_FOLDERS: usize = 16;
+const PART_FOLDERS: usize = 16;
 
 /// State of a folder at the last scan.
 #[derive(Debug, PartialEq, Eq)]
@@ -164,29 +164,19 @@ impl FolderRecords {
         if records.len() <= MIN_PARALLEL {
             return survey_folders(top, &records, cache);
         }
-        let steps: Vec<&[(&PathBuf, &FolderRecord)]> = records.chunks(STEP_FOLDERS).collect();
-        // Each thread takes the next step when it is ready: folders differ in size, and commands of other workspaces
-        // may delay one thread.
-        let next = AtomicUsize::new(0);
-        let survey_steps = || -> io::Result<WorktreeChanges> {
+        let list = SharedList::new(&records, PART_FOLDERS);
+        let surveyed = share_work(MAX_THREADS, || -> io::Result<WorktreeChanges> {
             let mut changes = WorktreeChanges::default();
-            while let Some(step) = steps.get(next.fetch_add(1, Ordering::Relaxed)) {
-                changes.merge(survey_folders(top, step, cache)?);
+            while let Some(part) = list.take_part() {
+                changes.merge(survey_folders(top, part, cache)?);
             }
             Ok(changes)
-        };
-        let threads = thread::available_parallelism().map_or(1, usize::from);
-        thread::scope(|scope| {
-            let others: Vec<_> = (1..threads.min(MAX_THREADS))
-                .map(|_| scope.spawn(survey_steps))
-                .collect();
-            let mut changes = survey_steps()?;
-            for other in others {
-                let found = other.join().map_err(|_| io::Error::other("a survey panicked"))?;
-                changes.merge(found?);
-            }
-            Ok(changes)
-        })
+        });
+        let mut changes = WorktreeChanges::default();
+        for found in surveyed {
+            changes.merge(found?);
+        }
+        Ok(changes)
     }
 }
 
@@ -349,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn every_step_reports_its_changes() {
+    fn every_part_reports_its_changes() {
         let tree = tempfile::TempDir::new().unwrap();
         let top = ConfinedDir::open(tree.path()).unwrap();
         let mut cache = StatCache::default();
