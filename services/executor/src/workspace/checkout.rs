@@ -2,8 +2,8 @@
 
 use std::{
     collections::BTreeSet,
+    iter,
     path::{Path, PathBuf},
-    thread,
 };
 
 use domain::CommitId;
@@ -21,10 +21,10 @@ use super::{
     tracked_files::os_name,
     tree_change::TreeChange,
 };
+use crate::shared_work::{MAX_THREADS, SharedList, share_work};
 
-// Limits of a parallel checkout: threads, and the fewest files for which another thread is worth its start.
-const MAX_THREADS: usize = 4;
-const MIN_PART: usize = 250;
+// Number of files that a thread takes at a time. For fewer files another thread is not worth its start.
+const PART_FILES: usize = 250;
 
 /// File or symbolic link of a tree.
 struct TreeLeaf {
@@ -121,35 +121,29 @@ impl CheckoutWriter<'_> {
             .map(|leaf| (leaf.path.as_path(), (leaf.id, leaf.mode)));
         let attributes = read_attributes(git, files);
         // With a runner, every file goes over one socket, so more threads would only wait for each other.
-        let threads = if self.root.own_folder().is_some() {
-            thread::available_parallelism().map_or(1, usize::from)
+        let most = if self.root.own_folder().is_some() {
+            MAX_THREADS
         } else {
             1
         };
-        let part = leaves.len().div_ceil(threads.min(MAX_THREADS)).max(MIN_PART);
-        let caches = thread::scope(|scope| {
-            let parts: Vec<_> = leaves
-                .chunks(part)
-                .map(|leaves| scope.spawn(|| self.write_leaves(leaves, &attributes)))
-                .collect();
-            let failed = |_| WorkspaceError::Trouble("a checkout panicked".to_owned());
-            parts
-                .into_iter()
-                .map(|part| part.join().map_err(failed)?)
-                .collect::<Result<Vec<_>, WorkspaceError>>()
-        });
-        Ok(caches?.into_iter().fold(StatCache::default(), StatCache::with))
+        let list = SharedList::new(&leaves, PART_FILES);
+        let threads = most.min(leaves.len().div_ceil(PART_FILES));
+        let mut cache = StatCache::default();
+        for written in share_work(threads, || self.write_leaves(&list, &attributes)) {
+            cache.merge(written?);
+        }
+        Ok(cache)
     }
 
     fn write_leaves(
         &self,
-        leaves: &[TreeLeaf],
+        list: &SharedList<'_, TreeLeaf>,
         attributes: &AttributeFiles,
     ) -> Result<StatCache, WorkspaceError> {
         let repository = self.directory.open()?;
         let mut attributes = CheckoutAttributes::new(attributes, &self.directory.lfs);
         let mut cache = StatCache::default();
-        for leaf in leaves {
+        for leaf in iter::from_fn(|| list.take_part()).flatten() {
             let blob = repository.objects().find_blob(leaf.id)?;
             let content = attributes.convert(&leaf.path, blob.content(), (leaf.id, leaf.mode));
             if let Some(stat) = self.root.write_blob(&leaf.path, &content, leaf.mode)? {

@@ -60,12 +60,7 @@ impl StatCache {
         }
     }
 
-    /// Merges two caches. Files of the other one replace files of this one.
-    pub(super) fn with(mut self, other: Self) -> Self {
-        self.merge(other);
-        self
-    }
-
+    /// Adds the files of another cache, which replace files of this one.
     pub(super) fn merge(&mut self, other: Self) {
         for (folder, files) in other.folders {
             self.folders.entry(folder).or_default().extend(files);
@@ -223,6 +218,7 @@ mod tests {
         assert!(cache.files_in(Path::new("a")).is_none());
         assert_eq!(cache.files_in(Path::new("")).map(BTreeMap::len), Some(1));
         let other = cache_file(build_stat(6), stored());
-        assert!(cache.with(other).has(Path::new("a/b")));
+        cache.merge(other);
+        assert!(cache.has(Path::new("a/b")));
     }
 }
