@@ -75,20 +75,35 @@ fn read_failure_headings(lines: &[&str], report: &mut TestReport) -> u32 {
             unloaded += 1;
             continue;
         }
-        let rest = lines.get(at + 2..).unwrap_or_default().iter().copied();
-        let is_end = |line: &str| line.starts_with("======") || line.starts_with("------");
-        let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).collect();
-        // The last line that is not indented has the error.
-        let notice = traceback.iter().rposition(|line| {
-            !line.starts_with(' ') && !line.trim().is_empty() && !line.starts_with("Traceback")
-        });
-        let from = notice.map_or(&[][..], |at| traceback.get(at..).unwrap_or_default());
-        let words = first_message_lines(from.iter().copied(), |_| false);
+        // The description of a test may precede the line.
+        let rule = lines.iter().skip(at + 1).take(2).position(is_rule).unwrap_or(0);
+        let rest = lines.iter().skip(at + 2 + rule);
+        let is_end = |line: &&&str| line.starts_with("======") || is_rule(line);
+        let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).copied().collect();
+        let message = first_message_lines(find_error(&traceback).iter().copied(), |_| false);
         report
             .failing
-            .push(failed_test(test_identifier(&found[1], &found[2]), words));
+            .push(failed_test(test_identifier(&found[1], &found[2]), message));
     }
     unloaded
+}
+
+fn is_rule(line: &&str) -> bool {
+    line.starts_with("------")
+}
+
+/// Returns a traceback from its error on, which follows the last frame. Compared values may come after the error.
+fn find_error<'l, 't>(traceback: &'l [&'t str]) -> &'l [&'t str] {
+    let is_error =
+        |line: &&str| !line.starts_with(' ') && !line.trim().is_empty() && !line.starts_with("Traceback");
+    let is_frame = |line: &&str| line.starts_with("  File \"");
+    // The text of an error may end in a frame, like that of a doctest.
+    let last_error = traceback.iter().rposition(is_error).unwrap_or(0);
+    let before = traceback.get(..last_error).unwrap_or_default();
+    let frame = before.iter().rposition(is_frame).unwrap_or(0);
+    let rest = traceback.get(frame..).unwrap_or_default();
+    let error = rest.iter().position(is_error);
+    error.and_then(|at| rest.get(at..)).unwrap_or_default()
 }
 
 /// Builds the identifier of a test. Since Python 3.11 the printed location already ends in the test's name.
@@ -116,6 +131,42 @@ mod tests {
         assert_eq!(report.failing[0].message, "KeyError: 'items'");
         assert_eq!(report.failing[1].message, "AssertionError: 0 != 30");
         assert_eq!(report.passing, ["test_cart.Cart.test_count"]);
+    }
+
+    #[test]
+    fn message_begins_with_error_of_traceback() {
+        let report = parse_unittest(&read_fixture("unittest_values_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (0, 4, 0));
+        let first_lines: Vec<&str> = report
+            .failing
+            .iter()
+            .map(|test| test.message.lines().next().unwrap())
+            .collect();
+        assert_eq!(
+            first_lines,
+            [
+                "ValueError: bad",
+                "AssertionError: 1 != 2",
+                "AssertionError: Lists differ: [1, 2] != [1, 3]",
+                r"AssertionError: 'a\nb\n' != 'a\nc\n'",
+            ]
+        );
+    }
+
+    #[test]
+    fn error_may_end_in_frame_or_lack_one() {
+        let doctest = [
+            "Traceback (most recent call last):",
+            "  File \"doctest.py\", line 1, in runTest",
+            "AssertionError: Failed doctest test for shop",
+            "  File \"shop.py\", line 0, in shop",
+        ];
+        assert_eq!(find_error(&doctest), &doctest[2..]);
+        assert_eq!(
+            find_error(&["Traceback (most recent call last):", "KeyError: 'a'"]),
+            ["KeyError: 'a'"]
+        );
+        assert!(find_error(&["", " a"]).is_empty());
     }
 
     #[test]
