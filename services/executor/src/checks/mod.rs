@@ -117,8 +117,11 @@ pub(crate) fn validate_check(
     if request.command.trim().is_empty() {
         return wrong("command is missing");
     }
-    if request.command.len() > MAX_SCRIPT || request.command.contains('\0') {
-        return wrong("the command is too long");
+    if request.command.len() > MAX_SCRIPT {
+        return wrong("the command is too long; put it into a file and run that");
+    }
+    if request.command.contains('\0') {
+        return wrong("the command contains a NUL character, which no shell accepts");
     }
     if request.reports.len() > MAX_PATTERNS {
         return wrong("there are too many report patterns");

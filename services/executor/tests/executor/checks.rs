@@ -336,6 +336,14 @@ async fn invalid_check_request_can_be_repeated() {
             .code(),
         Code::InvalidArgument
     );
+    let large = "x".repeat(200 << 10);
+    for (command, reason) in [("true\0", "a NUL character"), (large.as_str(), "too long")] {
+        let refused = session
+            .try_check("k1", select_head_tree(), command)
+            .await
+            .unwrap_err();
+        assert!(refused.message().contains(reason), "{refused}");
+    }
     assert_eq!(
         session
             .try_check("", select_head_tree(), "true")
