@@ -273,7 +273,7 @@ async fn run_doctor(task: DoctorArguments) -> anyhow::Result<ExitCode> {
 
 fn describe_cgroup(cgroup: Option<&CgroupSupport>) -> String {
     let Some(cgroup) = cgroup else {
-        return "cannot be written; memory and processes of a command are looked at ten times a second"
+        return "cannot be written; memory and processes of a command are checked ten times a second"
             .to_owned();
     };
     let counted = [(cgroup.memory, "memory"), (cgroup.processes, "processes")];

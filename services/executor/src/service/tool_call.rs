@@ -298,7 +298,7 @@ async fn scan_changes(run: &ToolRun, scope: ScanScope) -> (bool, String) {
     .await;
     scanned.unwrap_or_else(|status| {
         // The call counts as a change: the planner then takes a snapshot, which reports the failure.
-        let note = format!("[the files could not be looked at: {}]", status.message());
+        let note = format!("[the files could not be scanned: {}]", status.message());
         (true, note)
     })
 }

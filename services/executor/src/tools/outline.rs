@@ -157,7 +157,7 @@ fn outline_folder(call: &ToolContext, folder: &Path) -> String {
     if !unread.is_empty() {
         text.push_str(&format!("[no outline of {}", unread.join(", ")));
         text.push_str(if unread.len() >= MAX_FALLS {
-            "; files after these were not looked at, give path to see them]\n"
+            "; files after these were not read, give path to see them]\n"
         } else {
             "]\n"
         });
