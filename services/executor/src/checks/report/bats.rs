@@ -41,8 +41,9 @@ pub(super) fn parse_bats(output: &str) -> Option<TestReport> {
             "-" => report.skipping.push(id),
             _ => {
                 let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                let words = first_message_lines(rest, |line| !line.starts_with("   ") || TEST.is_match(line));
-                report.failing.push(failed_test(id, words));
+                let message =
+                    first_message_lines(rest, |line| !line.starts_with("   ") || TEST.is_match(line));
+                report.failing.push(failed_test(id, message));
             }
         }
     }

@@ -48,8 +48,8 @@ fn read_ctest(output: &str) -> Option<TestReport> {
             "Skipped" => report.skipping.push(name),
             "Not Run" if found[4].contains("Disabled") => report.skipping.push(name),
             what => {
-                let words = format!("{what}{}", found[4].split("  ").next().unwrap_or_default());
-                report.failing.push(failed_test(name, words));
+                let message = format!("{what}{}", found[4].split("  ").next().unwrap_or_default());
+                report.failing.push(failed_test(name, message));
             }
         }
     }

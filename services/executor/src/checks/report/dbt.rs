@@ -36,8 +36,8 @@ pub(super) fn parse_dbt(output: &str) -> Option<TestReport> {
             "PASS" => report.passing.push(id),
             "SKIP" | "WARN" => report.skipping.push(id),
             _ => {
-                let words = find_problem_message(&lines, &id);
-                report.failing.push(failed_test(id, words));
+                let message = find_problem_message(&lines, &id);
+                report.failing.push(failed_test(id, message));
             }
         }
     }

@@ -28,10 +28,10 @@ pub(super) fn parse_dotnet(output: &str) -> Option<TestReport> {
         } else if let Some(id) = FAILED.first(line) {
             let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
             let rest = rest.filter(|line| line.trim() != "Error Message:");
-            let words = first_message_lines(rest, |line| {
+            let message = first_message_lines(rest, |line| {
                 line.trim() == "Stack Trace:" || FAILED.is_match(line)
             });
-            report.failing.push(failed_test(id, words));
+            report.failing.push(failed_test(id, message));
         }
     }
     (sums > 0 || report.collection_error || EMPTY.is_match(output)).then_some(report)

@@ -51,9 +51,9 @@ fn parse_plain_output(output: &str) -> Option<TestReport> {
                 _ => {
                     report.failed += 1;
                     let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                    let words =
+                    let message =
                         first_message_lines(rest, |line| !line.starts_with(' ') || TEST.is_match(line));
-                    report.failing.push(failed_test(id, words));
+                    report.failing.push(failed_test(id, message));
                 }
             }
         } else if let Some(found) = PACKAGE.captures(line) {
@@ -71,7 +71,7 @@ fn parse_plain_output(output: &str) -> Option<TestReport> {
 }
 
 fn parse_json_output(output: &str) -> Option<TestReport> {
-    let (mut report, mut seen, mut said) = (new_report("go"), 0, Vec::<(String, String)>::new());
+    let (mut report, mut seen, mut printed) = (new_report("go"), 0, Vec::<(String, String)>::new());
     for line in output
         .lines()
         .filter(|line| line.starts_with('{') && line.contains("\"Action\""))
@@ -94,20 +94,20 @@ fn parse_json_output(output: &str) -> Option<TestReport> {
             }
             "fail" => {
                 report.failed += 1;
-                let lines = said
+                let lines = printed
                     .iter()
                     .filter(|(of, _)| *of == id)
                     .map(|(_, line)| line.as_str());
-                let is_talk =
+                let is_message =
                     |line: &&str| !line.starts_with("=== ") && !line.trim_start().starts_with("--- ");
-                let words = first_message_lines(lines.filter(is_talk), |_| false);
-                report.failing.push(failed_test(id, words));
+                let message = first_message_lines(lines.filter(is_message), |_| false);
+                report.failing.push(failed_test(id, message));
             }
-            "output" => said.extend(
+            "output" => printed.extend(
                 event
                     .output
                     // Limit for the memory that the output of a large test suite takes.
-                    .filter(|_| said.len() < 20_000)
+                    .filter(|_| printed.len() < 20_000)
                     .map(|line| (id, line)),
             ),
             _ => {}
@@ -122,7 +122,7 @@ fn parse_json_output(output: &str) -> Option<TestReport> {
 /// The test itself stays in the list. It is listed when it passes, so without it there the same test would have no
 /// result.
 fn pass_messages_up(report: &mut TestReport) {
-    let said: BTreeMap<String, String> = report
+    let messages: BTreeMap<String, String> = report
         .failing
         .iter()
         .filter(|test| !test.message.is_empty())
@@ -130,7 +130,7 @@ fn pass_messages_up(report: &mut TestReport) {
         .collect();
     for test in report.failing.iter_mut().filter(|test| test.message.is_empty()) {
         let inner = format!("{}/", test.id);
-        let next = said.range(inner.clone()..).next();
+        let next = messages.range(inner.clone()..).next();
         if let Some((_, message)) = next.filter(|(id, _)| id.starts_with(&inner)) {
             test.message.clone_from(message);
         }

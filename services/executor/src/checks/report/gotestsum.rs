@@ -34,8 +34,8 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
                 report.skipping.push(format!("{}.{}", &found[2], &found[3]));
             } else {
                 let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-                let words = first_message_lines(rest, |line| !line.starts_with(' '));
-                add_failure(&mut report, &found[2], &found[3], &words);
+                let message = first_message_lines(rest, |line| !line.starts_with(' '));
+                add_failure(&mut report, &found[2], &found[3], &message);
             }
         } else if let Some(found) = LINE.captures(line)
             && &found[1] == "PASS"
@@ -49,14 +49,14 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
 }
 
 /// Adds a failing test and the tests around it, which fail with it. gotestsum lists those only when they pass.
-fn add_failure(report: &mut TestReport, package: &str, test: &str, words: &str) {
+fn add_failure(report: &mut TestReport, package: &str, test: &str, message: &str) {
     let ends = test.match_indices('/').map(|(end, _)| end).chain([test.len()]);
     for name in ends.filter_map(|end| test.get(..end)) {
         let id = format!("{package}.{name}");
         match report.failing.iter_mut().find(|known| known.id == id) {
-            Some(known) if known.message.is_empty() => known.message = words.to_owned(),
+            Some(known) if known.message.is_empty() => known.message = message.to_owned(),
             Some(_) => {}
-            None => report.failing.push(failed_test(id, words)),
+            None => report.failing.push(failed_test(id, message)),
         }
     }
 }

@@ -63,8 +63,10 @@ fn add_failure(report: &mut TestReport, heading: &str, rest: &[&str]) {
     } else if (id.contains(" › ") || !id.ends_with(':')) && id != "Console" {
         let is_known = report.failing.iter().any(|test| test.id == id);
         let is_end = |line: &str| line.starts_with("  ● ") || line.trim_start().starts_with("at ");
-        let words = first_message_lines(rest.iter().copied(), is_end);
-        report.failing.extend((!is_known).then(|| failed_test(id, words)));
+        let message = first_message_lines(rest.iter().copied(), is_end);
+        report
+            .failing
+            .extend((!is_known).then(|| failed_test(id, message)));
     }
 }
 

@@ -44,10 +44,10 @@ pub(crate) fn read_file(xml: &str) -> ReportFile {
                 state.empty(&tag);
             }
             Ok(Event::Text(text)) => {
-                append_text(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0))
+                append_text(&mut state.message, &text.xml_content(XmlVersion::Implicit1_0))
             }
             Ok(Event::CData(text)) => {
-                append_text(&mut state.words, &text.xml_content(XmlVersion::Implicit1_0))
+                append_text(&mut state.message, &text.xml_content(XmlVersion::Implicit1_0))
             }
             Ok(Event::End(tag)) => {
                 state.depth = state.depth.saturating_sub(1);
@@ -79,7 +79,7 @@ fn mark_incomplete(report: TestReport) -> TestReport {
 struct ReadState {
     report: TestReport,
     case: Option<JunitCase>,
-    words: Option<String>,
+    message: Option<String>,
     suites: Vec<OpenSuite>,
     depth: usize,
     has_root: bool,
@@ -107,7 +107,12 @@ impl ReadState {
                 self.mark_content();
                 self.case = Some(begin_case(tag));
             }
-            name => self.words = self.words.take().or_else(|| mark_case(name, tag, &mut self.case)),
+            name => {
+                self.message = self
+                    .message
+                    .take()
+                    .or_else(|| mark_case(name, tag, &mut self.case))
+            }
         }
     }
 
@@ -134,7 +139,7 @@ impl ReadState {
                     count_case(case, &mut self.report);
                 }
             }
-            "failure" | "error" => set_message(self.words.take(), &mut self.case),
+            "failure" | "error" => set_message(self.message.take(), &mut self.case),
             _ => {}
         }
     }
@@ -210,26 +215,26 @@ fn mark_case(name: &str, tag: &BytesStart<'_>, case: &mut Option<JunitCase>) -> 
     None
 }
 
-fn append_text(words: &mut Option<String>, text: &str) {
-    if let Some(words) = words.as_mut().filter(|words| words.len() < 4096) {
-        words.push('\n');
-        words.extend(text.chars().take(4096));
+fn append_text(message: &mut Option<String>, text: &str) {
+    if let Some(message) = message.as_mut().filter(|message| message.len() < 4096) {
+        message.push('\n');
+        message.extend(text.chars().take(4096));
     }
 }
 
-fn set_message(words: Option<String>, case: &mut Option<JunitCase>) {
-    if let (Some(words), Some(problem)) = (words, case.as_mut().and_then(|case| case.problem.as_mut()))
+fn set_message(message: Option<String>, case: &mut Option<JunitCase>) {
+    if let (Some(message), Some(problem)) = (message, case.as_mut().and_then(|case| case.problem.as_mut()))
         && problem.is_empty()
     {
-        *problem = first_message_lines(words.lines(), |line| line.trim_start().starts_with("at "));
+        *problem = first_message_lines(message.lines(), |line| line.trim_start().starts_with("at "));
     }
 }
 
 fn count_case(case: JunitCase, report: &mut TestReport) {
     match case.problem {
-        Some(words) => {
+        Some(message) => {
             report.failed = report.failed.saturating_add(1);
-            report.failing.push(failed_test(case.id, words));
+            report.failing.push(failed_test(case.id, message));
         }
         None if case.is_skipped => {
             report.skipped = report.skipped.saturating_add(1);

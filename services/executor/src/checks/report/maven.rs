@@ -35,7 +35,7 @@ pub(super) fn parse_maven(output: &str) -> Option<TestReport> {
     if report.failed > 0 {
         let found = output.lines().filter_map(|line| FAILURE.captures(line));
         let named =
-            found.map(|found| failed_test(&found[1], found.get(2).map_or("", |words| words.as_str())));
+            found.map(|found| failed_test(&found[1], found.get(2).map_or("", |message| message.as_str())));
         report.failing = named.filter(|test| test.id.contains('.')).collect();
     }
     (sums > 0 || report.collection_error).then_some(report)

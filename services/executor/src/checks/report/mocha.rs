@@ -100,8 +100,8 @@ fn parse_failure(lines: &[&str]) -> Option<FailedTest> {
     let id = parts.join(SEPARATOR);
     let id = id.strip_suffix(':')?;
     let is_end = |line: &str| HEADING.is_match(line) || line.trim_start().starts_with("at ");
-    let words = first_message_lines(lines.iter().skip(parts.len()).copied(), is_end);
-    Some(failed_test(id, words))
+    let message = first_message_lines(lines.iter().skip(parts.len()).copied(), is_end);
+    Some(failed_test(id, message))
 }
 
 #[cfg(test)]

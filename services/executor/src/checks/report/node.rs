@@ -79,12 +79,12 @@ fn read_tap_points(output: &str, report: &mut TestReport) -> u32 {
             _ if FILE.is_match(own) => unloaded += 1,
             _ if has_failing_subtest && is_suite => {}
             _ if has_failing_subtest => {
-                let words = find_inner_message(report, &id);
-                report.failing.push(failed_test(id, words));
+                let message = find_inner_message(report, &id);
+                report.failing.push(failed_test(id, message));
             }
             _ => {
                 let error = of("error: ").map(|error| error.trim_matches(['\'', '"']));
-                let words = match error {
+                let message = match error {
                     Some("|-" | "|") => {
                         let rest = detail()
                             .skip_while(|line| !line.trim().starts_with("error: "))
@@ -95,7 +95,7 @@ fn read_tap_points(output: &str, report: &mut TestReport) -> u32 {
                     }
                     error => error.unwrap_or_default().to_owned(),
                 };
-                report.failing.push(failed_test(id, words));
+                report.failing.push(failed_test(id, message));
             }
         }
     }
@@ -168,10 +168,10 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
             continue;
         }
         let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-        let words = first_message_lines(rest, |line| {
+        let message = first_message_lines(rest, |line| {
             SPEC.is_match(line) || line.trim_start().starts_with("at ")
         });
-        report.failing.push(failed_test(id, words));
+        report.failing.push(failed_test(id, message));
     }
     let is_named = count_items(&report.passing) >= report.passed
         && count_items(&report.failing).saturating_add(unloaded) >= report.failed;
@@ -181,8 +181,8 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
         if group.mark == "✔" && !group.is_left_out {
             report.passing.push(group.id.clone());
         } else if group.mark == "✖" && !is_known {
-            let words = find_inner_message(report, &group.id);
-            report.failing.push(failed_test(group.id.clone(), words));
+            let message = find_inner_message(report, &group.id);
+            report.failing.push(failed_test(group.id.clone(), message));
         }
     }
     unloaded

@@ -38,7 +38,7 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
             file = name;
         } else if let Some(id) = FAILED.first(line) {
             let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-            let words = first_message_lines(rest, |line| {
+            let message = first_message_lines(rest, |line| {
                 line.trim_start().starts_with("at ") || FAILED.is_match(line)
             });
             // The list of results names a failing test without a message. The details below repeat the name,
@@ -48,8 +48,8 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
                 None => known == id,
             };
             match report.failing.iter_mut().find(|test| is_it(&test.id)) {
-                Some(test) => test.message = words,
-                None => report.failing.push(failed_test(id, words)),
+                Some(test) => test.message = message,
+                None => report.failing.push(failed_test(id, message)),
             }
         } else if let Some(found) = TEST.captures(line).filter(|_| !file.is_empty()) {
             let name = &found[2];

@@ -40,8 +40,8 @@ pub(super) fn parse_phpunit(output: &str) -> Option<TestReport> {
             && (report.failing.len() as u64) < u64::from(report.failed)
         {
             let rest = failures.get(at + 1..).unwrap_or_default().iter().copied();
-            let words = first_message_lines(rest, |line| HEADING.is_match(line) || line.starts_with('/'));
-            report.failing.push(failed_test(id, words));
+            let message = first_message_lines(rest, |line| HEADING.is_match(line) || line.starts_with('/'));
+            report.failing.push(failed_test(id, message));
         }
     }
     Some(report)

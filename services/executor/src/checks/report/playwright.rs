@@ -39,10 +39,10 @@ pub(super) fn parse_playwright(output: &str) -> Option<TestReport> {
                 continue;
             }
             let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
-            let words = first_message_lines(rest, |line| {
+            let message = first_message_lines(rest, |line| {
                 HEADING.is_match(line) || line.trim_start().starts_with("at ")
             });
-            report.failing.push(failed_test(id, words));
+            report.failing.push(failed_test(id, message));
         } else if let Some(found) = TEST.captures(line) {
             match &found[1] {
                 "✓" | "ok" if found.get(3).is_none() => report.passing.push(without_place(&found[2])),

@@ -40,14 +40,8 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
             "passed" => xctest.passing.push(id),
             "skipped" => xctest.skipping.push(id),
             _ => {
-                let said = lines
-                    .iter()
-                    .filter_map(|line| XCT_ERROR.captures(line))
-                    .find(|said| said[1] == id);
-                xctest.failing.push(failed_test(
-                    id,
-                    said.map_or("", |said| said.get(2).map_or("", |words| words.as_str())),
-                ));
+                let message = find_message(&lines, &XCT_ERROR, &id);
+                xctest.failing.push(failed_test(id, message));
             }
         }
     }
@@ -68,14 +62,8 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
                 }
                 _ => {
                     bad += 1;
-                    let said = lines
-                        .iter()
-                        .filter_map(|line| ISSUE.captures(line))
-                        .find(|said| said[1].trim_matches('"') == id);
-                    report.failing.push(failed_test(
-                        id,
-                        said.map_or("", |said| said.get(2).map_or("", |words| words.as_str())),
-                    ));
+                    let message = find_message(&lines, &ISSUE, &id);
+                    report.failing.push(failed_test(id, message));
                 }
             }
         }
@@ -89,6 +77,15 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
         BUILDING.is_match(output) && UNCOMPILED.is_match(output) && sum.is_none() && run.is_none();
     report.collection_error = is_uncompiled;
     (sum.is_some() || run.is_some() || is_uncompiled).then_some(report)
+}
+
+/// Returns the message of the first line that matches `pattern` for a test; empty without such a line.
+fn find_message<'t>(lines: &[&'t str], pattern: &LazyPattern, id: &str) -> &'t str {
+    let mut problems = lines.iter().copied().filter_map(|line| pattern.captures(line));
+    let problem = problems.find(|problem| problem[1].trim_matches('"') == id);
+    problem
+        .and_then(|problem| problem.get(2))
+        .map_or("", |message| message.as_str())
 }
 
 #[cfg(test)]

@@ -22,7 +22,7 @@ static SUMMARY: LazyPattern =
 static SUBTEST: LazyPattern = LazyPattern::new(r"^(\s*)# Subtest: (.+?)\s*$");
 static BAIL: LazyPattern = LazyPattern::new(r"(?m)^\s*Bail out!");
 /// First message of a diagnostic block.
-static SAID: LazyPattern = LazyPattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
+static MESSAGE: LazyPattern = LazyPattern::new(r#"^\s*(?:message|error):\s*['"]?(.*?)['"]?\s*$"#);
 
 /// Test point of one line.
 struct TestPoint<'t> {
@@ -165,11 +165,11 @@ fn add_failure(report: &mut TestReport, name: &str, rest: &[&str]) {
             .copied()
             .take_while(|line| read_point(line).is_none() && line.trim() != "...")
     };
-    let said = detail()
-        .filter_map(|line| SAID.first(line))
-        .find(|said| said.len() > 2 && !said.starts_with('|'));
-    let words = match said {
-        Some(said) => said.to_owned(),
+    let named = detail()
+        .filter_map(|line| MESSAGE.first(line))
+        .find(|named| named.len() > 2 && !named.starts_with('|'));
+    let message = match named {
+        Some(named) => named.to_owned(),
         None => first_message_lines(
             detail()
                 .map(|line| line.trim().trim_start_matches('#'))
@@ -177,7 +177,7 @@ fn add_failure(report: &mut TestReport, name: &str, rest: &[&str]) {
             |_| false,
         ),
     };
-    report.failing.push(failed_test(name, words));
+    report.failing.push(failed_test(name, message));
 }
 
 #[cfg(test)]

@@ -45,8 +45,9 @@ pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
             };
             let id = format!("{}{JOINT}{}", &found[1], name.trim());
             let is_end = |line: &str| line.trim_start().starts_with('❯') || line.contains("⎯⎯⎯⎯");
-            let words = first_message_lines(lines.get(at + 1..).unwrap_or_default().iter().copied(), is_end);
-            report.failing.push(failed_test(id, words));
+            let message =
+                first_message_lines(lines.get(at + 1..).unwrap_or_default().iter().copied(), is_end);
+            report.failing.push(failed_test(id, message));
         } else if let Some(found) = LISTED.captures(line) {
             let (indentation, mark) = (found[1].len(), &found[2]);
             let own = found.get(3).map_or("", |own| own.as_str());
