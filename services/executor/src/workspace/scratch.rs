@@ -19,7 +19,7 @@ use super::{
     Workspace, WorkspaceError, WorkspaceRoot,
     checkout::CheckoutWriter,
     hunks::{TreeHunk, list_hunks, revert_hunks},
-    tracked_files::{list_tracked_files, write_tree_of},
+    tracked_files::{TreeUpdate, list_files_at, list_tracked_files},
 };
 use crate::{
     cleanup,
@@ -303,15 +303,90 @@ fn overlay_paths(
     other: Oid,
     paths: &[PathBuf],
 ) -> Result<Oid, WorkspaceError> {
-    let mut files = list_tracked_files(git, tree)?;
-    let other = list_tracked_files(git, other)?;
-    let is_named = |path: &PathBuf| paths.iter().any(|named| path.starts_with(named));
-    files.retain(|path, _| !is_named(path));
-    let named: Vec<_> = other.into_iter().filter(|(path, _)| is_named(path)).collect();
-    for (path, _) in &named {
-        // One tree may have a file where the other has a folder.
-        files.retain(|other, _| !other.starts_with(path) && !path.starts_with(other));
+    let (before, after) = (git.find_tree(tree)?, git.find_tree(other)?);
+    let mut update = TreeUpdate::default();
+    for path in paths {
+        for file in list_files_at(git, &before, path)?.keys() {
+            update.set(file, None);
+        }
     }
-    files.extend(named);
-    write_tree_of(git, &files)
+    // After all removals, because one path may contain another.
+    for path in paths {
+        for (file, entry) in list_files_at(git, &after, path)? {
+            update.set(&file, Some(entry));
+        }
+    }
+    update.write(git, Some(tree))
+}
+
+#[cfg(test)]
+mod tests {
+    use git2::{ObjectType, Repository};
+
+    use super::*;
+    use crate::workspace::tracked_files::{TrackedFiles, write_tree_of};
+
+    fn create_repository() -> (tempfile::TempDir, Repository) {
+        let folder = tempfile::TempDir::new().unwrap();
+        let git = Repository::init_bare(folder.path()).unwrap();
+        (folder, git)
+    }
+
+    fn write_files(git: &Repository, text: &str, paths: &[&str]) -> Oid {
+        let file = (git.blob(text.as_bytes()).unwrap(), 0o100_644);
+        let files: TrackedFiles = paths.iter().map(|path| (path.into(), file)).collect();
+        write_tree_of(git, &files).unwrap()
+    }
+
+    /// Lists the files of a tree, each with its text.
+    fn render_files(git: &Repository, tree: Oid) -> String {
+        let files = list_tracked_files(git, tree).unwrap().into_iter();
+        let files = files.map(|(path, (id, _))| {
+            let blob = git.find_blob(id).unwrap();
+            format!("{}={}", path.display(), String::from_utf8_lossy(blob.content()))
+        });
+        files.collect::<Vec<_>>().join(" ")
+    }
+
+    #[test]
+    fn named_paths_come_from_other_tree() {
+        let (_folder, git) = create_repository();
+        let tree = write_files(&git, "1", &["a", "b/c", "b/d/e", "f"]);
+        let other = write_files(&git, "2", &["a/x", "b", "f", "g"]);
+        for (paths, expected) in [
+            (&["f"][..], "a=1 b/c=1 b/d/e=1 f=2"),
+            (&[], "a=1 b/c=1 b/d/e=1 f=1"),
+            (&["g", "missing"], "a=1 b/c=1 b/d/e=1 f=1 g=2"),
+            (&["b/d"], "a=1 b/c=1 f=1"),
+            // A folder in the place of a file, and the reverse.
+            (&["a"], "a/x=2 b/c=1 b/d/e=1 f=1"),
+            (&["a/x"], "a/x=2 b/c=1 b/d/e=1 f=1"),
+            (&["b", "b/c"], "a=1 b=2 f=1"),
+            (&["f", ""], "a/x=2 b=2 f=2 g=2"),
+        ] {
+            let paths: Vec<PathBuf> = paths.iter().map(PathBuf::from).collect();
+            let overlaid = overlay_paths(&git, tree, other, &paths).unwrap();
+            assert_eq!(render_files(&git, overlaid), expected, "{paths:?}");
+        }
+        assert_eq!(overlay_paths(&git, tree, tree, &["b".into()]).unwrap(), tree);
+    }
+
+    #[test]
+    fn unnamed_folder_is_never_read() {
+        let (_folder, git) = create_repository();
+        let missing = Oid::from_bytes(&[7; 20]).unwrap();
+        // Written as raw bytes, because the library refuses a folder without an object.
+        let write = |text: &str| {
+            let mut bytes = Vec::new();
+            let file = git.blob(text.as_bytes()).unwrap();
+            for (entry, id) in [("100644 a", file), ("40000 unread", missing)] {
+                bytes.extend_from_slice(entry.as_bytes());
+                bytes.push(0);
+                bytes.extend_from_slice(id.as_bytes());
+            }
+            git.odb().unwrap().write(ObjectType::Tree, &bytes).unwrap()
+        };
+        let (tree, other) = (write("1"), write("2"));
+        assert_eq!(overlay_paths(&git, tree, other, &["a".into()]).unwrap(), other);
+    }
 }

@@ -68,6 +68,20 @@ pub(super) fn find_folder_tree<'a>(
     }
 }
 
+/// Lists the file at a path of a tree, or the files beneath it. The empty path is the whole tree.
+pub(super) fn list_files_at(
+    git: &git2::Repository,
+    tree: &Tree<'_>,
+    path: &Path,
+) -> Result<TrackedFiles, WorkspaceError> {
+    if let Some(folder) = find_folder_tree(git, tree, path)? {
+        let files = list_tracked_files(git, folder.id())?.into_iter();
+        return Ok(files.map(|(inner, file)| (path.join(inner), file)).collect());
+    }
+    let file = find_tracked_file(tree, path)?;
+    Ok(file.map(|file| (path.to_owned(), file)).into_iter().collect())
+}
+
 /// Writes the tree of these files.
 pub(super) fn write_tree_of(git: &git2::Repository, files: &TrackedFiles) -> Result<Oid, WorkspaceError> {
     let mut update = TreeUpdate::default();
@@ -183,6 +197,30 @@ mod tests {
                 assert_eq!(new, write_tree_of(&git, after).unwrap(), "{after:?}");
                 assert_eq!(list_names(&git, new).len(), after.len());
             }
+        }
+    }
+
+    #[test]
+    fn files_at_path_are_listed() {
+        let folder = tempfile::TempDir::new().unwrap();
+        let git = git2::Repository::init_bare(folder.path()).unwrap();
+        let file = (git.blob(b"1").unwrap(), 0o100_644);
+        let files: TrackedFiles = ["a/b/c", "a/d", "a.x", "e"]
+            .map(|path| (PathBuf::from(path), file))
+            .into();
+        let tree = git.find_tree(write_tree_of(&git, &files).unwrap()).unwrap();
+        for (path, expected) in [
+            ("", &["a/b/c", "a/d", "a.x", "e"][..]),
+            ("a", &["a/b/c", "a/d"]),
+            ("a/b", &["a/b/c"]),
+            ("e", &["e"]),
+            ("e/f", &[]),
+            ("missing", &[]),
+        ] {
+            let listed = list_files_at(&git, &tree, Path::new(path)).unwrap();
+            let listed: Vec<&Path> = listed.keys().map(PathBuf::as_path).collect();
+            let expected: Vec<&Path> = expected.iter().map(Path::new).collect();
+            assert_eq!(listed, expected, "{path}");
         }
     }
 
