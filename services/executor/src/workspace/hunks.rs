@@ -6,7 +6,7 @@ use git2::{Delta, DiffOptions, Oid, Patch};
 
 use super::{
     WorkspaceError,
-    tracked_files::{list_tracked_files, write_tree_of},
+    tracked_files::{TreeUpdate, find_tracked_file},
 };
 use crate::integrity::{LinePart, divide_lines};
 
@@ -353,7 +353,8 @@ pub(super) fn revert_hunks(
     head: Oid,
     taken: &[TreeHunk],
 ) -> Result<Oid, WorkspaceError> {
-    let (base, mut files) = (list_tracked_files(git, base)?, list_tracked_files(git, head)?);
+    let (base, current) = (git.find_tree(base)?, git.find_tree(head)?);
+    let mut update = TreeUpdate::default();
     // The last hunk of a file is reverted first, so that the line numbers of the others stay valid.
     let mut taken: Vec<&TreeHunk> = taken.iter().collect();
     taken.sort_by(|a, b| (&a.path, a.revert_order()).cmp(&(&b.path, b.revert_order())));
@@ -363,23 +364,19 @@ pub(super) fn revert_hunks(
         let Some(path) = hunks.first().map(|hunk| &hunk.path) else {
             continue;
         };
-        match (base.get(path).copied(), files.get(path).copied()) {
+        let before = find_tracked_file(&base, path)?;
+        match (before, find_tracked_file(&current, path)?) {
             (Some((before, _)), Some((now, mode))) => {
                 let (old, new) = (git.find_blob(before)?, git.find_blob(now)?);
                 let content = hunks.iter().fold(new.content().to_vec(), |content, hunk| {
                     revert_hunk(old.content(), &content, hunk)
                 });
-                files.insert(path.clone(), (git.blob(&content)?, mode));
+                update.set(path, Some((git.blob(&content)?, mode)));
             }
-            (Some(before), None) => {
-                files.insert(path.clone(), before);
-            }
-            (None, _) => {
-                files.remove(path);
-            }
+            (before, _) => update.set(path, before),
         }
     }
-    write_tree_of(git, &files)
+    update.write(git, Some(head))
 }
 
 fn revert_hunk(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
@@ -411,7 +408,10 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::{integrity::is_test_hunk, workspace::ChangedFile};
+    use crate::{
+        integrity::is_test_hunk,
+        workspace::{ChangedFile, tracked_files::write_tree_of},
+    };
 
     fn create_repository() -> (tempfile::TempDir, git2::Repository) {
         let folder = tempfile::TempDir::new().unwrap();

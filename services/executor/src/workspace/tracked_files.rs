@@ -83,6 +83,7 @@ pub(super) fn list_files_at(
 }
 
 /// Writes the tree of these files.
+#[cfg(test)]
 pub(super) fn write_tree_of(git: &git2::Repository, files: &TrackedFiles) -> Result<Oid, WorkspaceError> {
     let mut update = TreeUpdate::default();
     for (path, file) in files {
