@@ -80,7 +80,7 @@ pub(crate) struct CheckCall {
     pub(crate) used: WorkspaceUse,
     pub(crate) registry: Arc<WorkspaceRegistry>,
     pub(crate) call_id: String,
-    pub(crate) asked: ValidatedCheck,
+    pub(crate) check: ValidatedCheck,
     /// Key under which results on the base are kept; `None` when they serve this run alone.
     pub(crate) base_key: Option<BaseCheckKey>,
     pub(crate) limit: Duration,
@@ -216,7 +216,7 @@ pub(crate) async fn mark_known_candidates(
 /// usually another check, which has its own namespaces.
 pub(crate) async fn run_check(call: CheckCall) {
     let cancel = call.used.cancel.child_token();
-    let kept = call.base_key.as_ref().filter(|_| call.asked.may_be_kept);
+    let kept = call.base_key.as_ref().filter(|_| call.check.may_be_kept);
     let kept = kept.and_then(|key| call.registry.base_results.find(key));
     let permit = match kept {
         Some(_) => None,
@@ -280,9 +280,9 @@ async fn execute_check(
         open.workspace.spare.clear();
     }
     let (workspace, beside) = (Arc::clone(&open.workspace), call.registry.checks.clone());
-    let wanted = call.asked.wanted.clone();
+    let wanted = call.check.wanted.clone();
     let store = Arc::clone(&call.registry.store);
-    let patterns = call.asked.reports.clone();
+    let patterns = call.check.reports.clone();
     let made = run_blocking(move || {
         store.make_room();
         let mut scratch = ScratchTree::make(workspace, &beside, &wanted, is_shown)?;
@@ -355,9 +355,9 @@ async fn run_in(
         place.exposed = vec![shown];
     }
     let spec = CommandSpec {
-        command: shell_command(call.asked.script.clone()),
+        command: shell_command(call.check.script.clone()),
         place,
-        limit: call.asked.limit,
+        limit: call.check.limit,
         output_bytes: OUTPUT_BYTES,
         whole_bytes: 0,
         egress: None,

@@ -130,13 +130,13 @@ fn is_special_case(line: &str, window: &[&str], values: &BTreeSet<&String>) -> b
         let found = extract_values(text);
         found.into_iter().filter(|value| values.contains(value)).collect()
     };
-    let asked = known(line);
-    if asked.is_empty() {
+    let named = known(line);
+    if named.is_empty() {
         return false;
     }
     let is_condition = CONDITION.is_match(line);
     // Two values and a colon are an entry of a table: `"input": output`.
-    let is_entry = line.contains(':') && asked.len() >= 2;
+    let is_entry = line.contains(':') && named.len() >= 2;
     let all = known(&window.join("\n"));
     let is_answered = window.iter().any(|line| ANSWER.is_match(line));
     (is_condition && is_answered && all.len() >= 2) || is_entry

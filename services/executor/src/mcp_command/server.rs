@@ -70,10 +70,10 @@ impl ServerCommand {
     ///
     /// # Errors
     /// Problem of the request, as text for the planner.
-    pub(crate) fn parse(workspace: &Workspace, asked: &wire::ServerCommand) -> Result<Self, tonic::Status> {
+    pub(crate) fn parse(workspace: &Workspace, server: &wire::ServerCommand) -> Result<Self, tonic::Status> {
         let refuse = |problem: &str| Err(tonic::Status::invalid_argument(problem));
-        let variables = asked.environment.iter().flat_map(|(name, value)| [name, value]);
-        let texts = asked.command.iter().chain(variables);
+        let variables = server.environment.iter().flat_map(|(name, value)| [name, value]);
+        let texts = server.command.iter().chain(variables);
         if texts.clone().any(|text| text.contains('\0')) {
             return refuse("the command of a server contains a zero byte");
         }
@@ -81,22 +81,22 @@ impl ServerCommand {
             let limit = MOST_MCP_COMMAND_BYTES >> 10;
             return refuse(&format!("the command of a server is larger than {limit} KiB"));
         }
-        if asked.command.first().is_none_or(String::is_empty) {
+        if server.command.first().is_none_or(String::is_empty) {
             return refuse("the command of a server is empty");
         }
-        if asked
+        if server
             .environment
             .keys()
             .any(|name| name.is_empty() || name.contains('='))
         {
             return refuse("a variable of a server has no name");
         }
-        let directory = workspace.disk.path(&asked.directory);
-        let limit = Duration::from_millis(asked.limit_ms.max(1).into());
+        let directory = workspace.disk.path(&server.directory);
+        let limit = Duration::from_millis(server.limit_ms.max(1).into());
         Ok(Self {
-            command: asked.command.clone(),
+            command: server.command.clone(),
             directory: directory.map_err(tonic::Status::invalid_argument)?,
-            environment: asked
+            environment: server
                 .environment
                 .iter()
                 .map(|(name, value)| (name.clone(), value.clone()))

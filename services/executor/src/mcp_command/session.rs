@@ -109,14 +109,14 @@ impl ServerSession {
 
     /// Sends a request and reads until its answer.
     async fn request(&mut self, method: &str, params: &Value) -> Result<Map<String, Value>, ServerFailure> {
-        let asked = self.next_id;
+        let request_id = self.next_id;
         self.next_id += 1;
-        let message = json!({"jsonrpc": "2.0", "id": asked, "method": method, "params": params});
+        let message = json!({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params});
         self.send(&message).await?;
         for _ in 0..MOST_MESSAGES {
             match self.messages.read().await? {
-                ServerMessage::Result { id, result } if id == asked => return Ok(result),
-                ServerMessage::Refusal { id, code, text } if id == asked => {
+                ServerMessage::Result { id, result } if id == request_id => return Ok(result),
+                ServerMessage::Refusal { id, code, text } if id == request_id => {
                     return Err(ServerFailure::Refused { code, text });
                 }
                 ServerMessage::Result { id, .. } | ServerMessage::Refusal { id, .. } => {

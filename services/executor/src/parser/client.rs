@@ -42,7 +42,7 @@ pub(crate) enum ParseFailure {
     /// Parsing exceeds the time limit.
     TooSlow,
     /// The parser process failed: it ran out of memory, or its grammar has a bug.
-    Fell,
+    Failed,
     /// The call was cancelled.
     Cancelled,
 }
@@ -51,7 +51,7 @@ impl fmt::Display for ParseFailure {
     fn fmt(&self, to: &mut fmt::Formatter<'_>) -> fmt::Result {
         to.write_str(match self {
             Self::TooSlow => "parsing it takes too long",
-            Self::Fell => "the parser cannot cope with it",
+            Self::Failed => "the parser fails on it",
             Self::Cancelled => "the call was cut",
         })
     }
@@ -91,7 +91,7 @@ impl ParserClient {
         };
         match self.ask(&request, cancel)? {
             ParserAnswer::Checked(error) => Ok(error),
-            ParserAnswer::Symbols(_) => Err(ParseFailure::Fell),
+            ParserAnswer::Symbols(_) => Err(ParseFailure::Failed),
         }
     }
 
@@ -104,7 +104,7 @@ impl ParserClient {
     ) -> Result<Vec<SourceSymbol>, ParseFailure> {
         match self.ask(&ParserRequest::Symbols { language, text }, cancel)? {
             ParserAnswer::Symbols(symbols) => Ok(symbols),
-            ParserAnswer::Checked(_) => Err(ParseFailure::Fell),
+            ParserAnswer::Checked(_) => Err(ParseFailure::Failed),
         }
     }
 
@@ -117,11 +117,11 @@ impl ParserClient {
         // The process is taken out for the call, so a failed exchange drops it instead of leaving a half-read
         // answer behind.
         let kept = self.0.lock().take();
-        let asked = kept.map_or_else(start_parser, Ok).and_then(|mut process| {
+        let exchanged = kept.map_or_else(start_parser, Ok).and_then(|mut process| {
             let answer = exchange_frames(&mut process, request, cancel)?;
             Ok((process, answer))
         });
-        match asked {
+        match exchanged {
             Ok((process, answer)) => {
                 if process.requests < MAX_REQUESTS {
                     *self.0.lock() = Some(process);
@@ -131,8 +131,8 @@ impl ParserClient {
             Err(_) if cancel.is_cancelled() => Err(ParseFailure::Cancelled),
             Err(error) if error.kind() == io::ErrorKind::TimedOut => Err(ParseFailure::TooSlow),
             Err(error) => {
-                tracing::warn!(error = %format_error_chain(&error), "the parser fell over a text");
-                Err(ParseFailure::Fell)
+                tracing::warn!(error = %format_error_chain(&error), "the parser failed on a text");
+                Err(ParseFailure::Failed)
             }
         }
     }

@@ -119,7 +119,7 @@ fn print_results(
     took: IndexBuildReport,
     answer: &SearchAnswer,
     median: Duration,
-    is_asked: bool,
+    has_query: bool,
 ) -> std::io::Result<()> {
     let mut out = stdout().lock();
     let updated = took.updated;
@@ -140,10 +140,10 @@ fn print_results(
             found.path, found.start, found.end, found.symbol, found.score, found.reason
         )?;
     }
-    if is_asked && answer.found.is_empty() {
+    if has_query && answer.found.is_empty() {
         writeln!(out, "no confident match")?;
     }
-    if is_asked {
+    if has_query {
         writeln!(out, "searched in {:.1} ms", as_milliseconds(median))?;
     }
     Ok(())

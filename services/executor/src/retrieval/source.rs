@@ -18,7 +18,7 @@ const MAX_DEPTH: usize = 100;
 const MAX_ATTRIBUTES: usize = 50;
 const MAX_ATTRIBUTES_BYTES: u64 = 64 * 1024;
 // After this number of failed or slow parses, further files are split by lines.
-const MAX_FALLS: usize = 20;
+const MAX_FAILURES: usize = 20;
 /// Limit of the contents that are cached during one search, in bytes.
 const MAX_KEPT: usize = 16 << 20;
 
@@ -127,7 +127,7 @@ pub(super) struct MirrorSource<'a> {
     git: &'a Repository,
     parser: &'a ParserClient,
     cancel: &'a CancellationToken,
-    falls: usize,
+    failures: usize,
 }
 
 impl<'a> MirrorSource<'a> {
@@ -140,7 +140,7 @@ impl<'a> MirrorSource<'a> {
             git,
             parser,
             cancel,
-            falls: 0,
+            failures: 0,
         }
     }
 }
@@ -152,11 +152,11 @@ impl ContentSource for MirrorSource<'_> {
     }
 
     fn outline(&mut self, path: &str, text: &str) -> Vec<CodeDefinition> {
-        if self.falls >= MAX_FALLS {
+        if self.failures >= MAX_FAILURES {
             return Vec::new();
         }
         find_definitions(self.parser, path, text, self.cancel).unwrap_or_else(|why| {
-            self.falls += 1;
+            self.failures += 1;
             tracing::debug!(path, %why, "a file is indexed without its definitions");
             Vec::new()
         })

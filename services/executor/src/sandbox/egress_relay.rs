@@ -162,14 +162,14 @@ impl EgressRelay {
 
     /// Returns the proxy's refusals for this run, one per line; empty when the proxy does not answer.
     pub(crate) async fn refusals(&self) -> String {
-        let asked = async {
+        let reading = async {
             let answer = self.ask("/refusals", false).await?;
             let is_list = answer.status() == StatusCode::OK;
             read_body(answer)
                 .await
                 .map(|text| if is_list { text } else { String::new() })
         };
-        match tokio::time::timeout(ANSWER_TIME, asked).await {
+        match tokio::time::timeout(ANSWER_TIME, reading).await {
             Ok(Ok(text)) => text,
             _ => String::new(),
         }

@@ -353,8 +353,8 @@ pub enum ConfinementMechanism {
 async fn probe_runner(runner: &RunnerClient) -> Result<SandboxProbe, String> {
     let deadline = Instant::now() + RUNNER_START;
     loop {
-        let asked = runner.clone();
-        let answer = tokio::task::spawn_blocking(move || asked.probe()).await;
+        let client = runner.clone();
+        let answer = tokio::task::spawn_blocking(move || client.probe()).await;
         match answer.map_err(|error| error.to_string())? {
             Ok(probe) => return Ok(probe),
             Err(error) if Instant::now() > deadline => {

@@ -151,9 +151,9 @@ impl ExecutorService for ExecutorGrpc {
     ) -> Result<Response<wire::ListServerToolsResponse>, Status> {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
-        let asked = message.server.as_ref();
-        let asked = asked.ok_or_else(|| Status::invalid_argument("server is missing"))?;
-        let command = ServerCommand::parse(&used.open.workspace, asked)?;
+        let server = message.server.as_ref();
+        let server = server.ok_or_else(|| Status::invalid_argument("server is missing"))?;
+        let command = ServerCommand::parse(&used.open.workspace, server)?;
         let sandbox = self.registry.sandbox.clone();
         // A separate task, so that the turn ends after the server, also when the caller is gone.
         let cancel = used.cancel.child_token();
@@ -170,7 +170,7 @@ impl ExecutorService for ExecutorGrpc {
     ) -> Result<Response<Self::RunCheckStream>, Status> {
         let message = request.get_ref();
         let used = self.workspace(&request, &message.workspace_id, message.fence)?;
-        let asked = checks::validate_check(&used.open.workspace, message)?;
+        let check = checks::validate_check(&used.open.workspace, message)?;
         let limit = time_limit(request.metadata(), checks::MAX_CALL);
         let span = tracing::info_span!("run_check", run = %used.open.workspace.run);
         self.join_trace(&span, &used.open.workspace.run, request.metadata());
@@ -185,7 +185,7 @@ impl ExecutorService for ExecutorGrpc {
                     base_key,
                     registry: Arc::clone(&self.registry),
                     call_id: message.call_id.clone(),
-                    asked,
+                    check,
                     limit,
                     recorder,
                     answers,

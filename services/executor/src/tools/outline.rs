@@ -23,7 +23,7 @@ const BUDGET: usize = 32 * 1024;
 const MAX_FILES: usize = 5000;
 const MAX_FILE: u64 = 256 * 1024;
 /// Number of failed parses after which further files are skipped.
-const MAX_FALLS: usize = 3;
+const MAX_FAILURES: usize = 3;
 
 pub(super) static TOOL: ExecutorTool = ExecutorTool {
     name: "outline",
@@ -111,7 +111,7 @@ struct OutlineSurvey {
 fn survey_folder(call: &ToolContext, folder: &Path) -> OutlineSurvey {
     let (root, mut survey) = (call.workspace.root(), OutlineSurvey::default());
     for path in call.workspace.disk.paths(FileType::is_file) {
-        let is_enough = survey.files.len() >= MAX_FILES || survey.unread.len() >= MAX_FALLS;
+        let is_enough = survey.files.len() >= MAX_FILES || survey.unread.len() >= MAX_FAILURES;
         if is_enough || call.cancel.is_cancelled() {
             break;
         }
@@ -156,7 +156,7 @@ fn outline_folder(call: &ToolContext, folder: &Path) -> String {
     }
     if !unread.is_empty() {
         text.push_str(&format!("[no outline of {}", unread.join(", ")));
-        text.push_str(if unread.len() >= MAX_FALLS {
+        text.push_str(if unread.len() >= MAX_FAILURES {
             "; files after these were not read, give path to see them]\n"
         } else {
             "]\n"
