@@ -32,7 +32,7 @@ pub(crate) struct ChunkJudge<'a> {
     pub(crate) words: &'a [QueryWord],
     pub(crate) read: ReadContent<'a>,
     /// Number of different words in the query, including those that no file has.
-    pub(crate) said: usize,
+    pub(crate) word_count: usize,
 }
 
 impl ChunkJudge<'_> {
@@ -94,7 +94,7 @@ impl ChunkJudge<'_> {
         let all: f32 = self.words.iter().map(|word| word.weight).sum();
         let shared: f32 = matched.iter().map(|word| word.weight).sum();
         // One shared word proves little, unless the query has no second one.
-        let enough = !matched.is_empty() && matched.len() >= self.said.min(2);
+        let enough = !matched.is_empty() && matched.len() >= self.word_count.min(2);
         let cover = if scored.why.is_empty() {
             MIN_COVER
         } else {

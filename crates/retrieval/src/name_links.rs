@@ -75,8 +75,8 @@ fn find_defining_files(
             let Ok(name) = std::str::from_utf8(terms.key()) else {
                 continue;
             };
-            let is_said = name.len() >= MIN_NAME && terms.value().doc_freq <= MAX_USING;
-            if !is_said || part_of(name) != part {
+            let is_specific = name.len() >= MIN_NAME && terms.value().doc_freq <= MAX_USING;
+            if !is_specific || part_of(name) != part {
                 continue;
             }
             let postings = inverted.read_postings_from_terminfo(terms.value(), IndexRecordOption::Basic)?;

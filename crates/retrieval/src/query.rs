@@ -175,10 +175,10 @@ impl SearchQuery {
 
     fn read_words(&mut self, text: &str) {
         let words = tokens::collect_words(text).into_iter();
-        let said = |word: &String| {
+        let is_searched = |word: &String| {
             word.len() >= 3 && !is_stop_word(word) && !word.bytes().all(|byte| byte.is_ascii_digit())
         };
-        self.words = words.filter(said).take(MAX_WORDS).collect();
+        self.words = words.filter(is_searched).take(MAX_WORDS).collect();
     }
 }
 

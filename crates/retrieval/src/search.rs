@@ -44,7 +44,7 @@ impl CodeIndex {
             request,
             words: &words,
             read,
-            said: request.query.words.iter().collect::<HashSet<_>>().len(),
+            word_count: request.query.words.iter().collect::<HashSet<_>>().len(),
         };
         judge.answer(fused)
     }
