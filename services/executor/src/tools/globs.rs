@@ -1,11 +1,14 @@
 //! Glob patterns in the forms that models write.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 
 use super::ToolContext;
-use crate::workspace::FileKind;
+use crate::workspace::{FileKind, WorkspaceRoot};
+
+/// Characters that have a meaning in a pattern.
+const WILDCARDS: [char; 4] = ['*', '?', '[', '{'];
 
 /// Set of patterns; a path matches if one of them does.
 #[derive(Debug)]
@@ -37,7 +40,7 @@ impl GlobPatterns {
     fn parse(call: &ToolContext, patterns: &str, ignores_case: bool) -> Result<Self, String> {
         let (mut set, mut is_plain) = (GlobSetBuilder::new(), true);
         for pattern in split_patterns(patterns) {
-            is_plain &= !pattern.contains(['*', '?', '[', '{']);
+            is_plain &= !pattern.contains(WILDCARDS);
             for pattern in expand_pattern(call, pattern) {
                 // `*` must not match across folders; `**` does.
                 let glob = GlobBuilder::new(&pattern)
@@ -96,12 +99,31 @@ fn expand_pattern(call: &ToolContext, pattern: &str) -> Vec<String> {
     if name.is_empty() || name == "." {
         return vec!["**".to_owned()];
     }
+    let glob = escape_existing_parts(call.workspace.root(), name);
     if inside.ends_with('/') || is_folder(name) {
-        return vec![format!("{name}/**")];
+        return vec![format!("{glob}/**")];
     }
     if name.contains('/') {
-        vec![name.to_owned()]
+        vec![glob]
     } else {
-        vec![format!("**/{name}")]
+        vec![format!("**/{glob}")]
     }
+}
+
+/// Escapes the first parts of a pattern that name an existing path: frameworks use names such as `app/[id]`.
+fn escape_existing_parts(root: &WorkspaceRoot, pattern: &str) -> String {
+    if !pattern.contains(WILDCARDS) {
+        return pattern.to_owned();
+    }
+    let (mut path, mut is_existing) = (PathBuf::new(), true);
+    let parts = pattern.split('/').map(|part| {
+        path.push(part);
+        is_existing = is_existing && matches!(root.stat(&path), Ok(Some(_)));
+        if is_existing {
+            globset::escape(part)
+        } else {
+            part.to_owned()
+        }
+    });
+    parts.collect::<Vec<_>>().join("/")
 }

@@ -159,4 +159,24 @@ mod tests {
                 .contains("not a glob")
         );
     }
+
+    #[test]
+    fn brackets_of_existing_paths_are_literal() {
+        let world = World::new();
+        for path in ["app/[id]/page.tsx", "app/i/page.tsx", "[slug].py"] {
+            let root = world.call.workspace.root();
+            root.write(path.as_ref(), b"x\n").unwrap();
+        }
+        for (pattern, path) in [
+            ("app/[id]/page.tsx", "app/[id]/page.tsx"),
+            ("app/[id]", "app/[id]/page.tsx"),
+            ("app/[id]/", "app/[id]/page.tsx"),
+            ("app/[id]/*.tsx", "app/[id]/page.tsx"),
+            ("app/[i]/*.tsx", "app/i/page.tsx"),
+            ("[slug].py", "[slug].py"),
+        ] {
+            let found = world.run("search_files", &json!({ "pattern": pattern })).unwrap();
+            assert_eq!(found, path, "{pattern}");
+        }
+    }
 }
