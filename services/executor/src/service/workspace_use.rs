@@ -81,15 +81,16 @@ impl OpenedWorkspace {
     pub(crate) fn begin_use(self: Arc<Self>, stop: &CancellationToken) -> WorkspaceUse {
         self.running.fetch_add(1, Ordering::Relaxed);
         *self.last_used.lock() = Instant::now();
-        let cancel = self.cancel.lock().clone();
-        // After a newer fence, the old token is cancelled and a fresh one replaces it. During a stop there is
-        // no fresh token.
-        let cancel = if cancel.is_cancelled() && !stop.is_cancelled() {
-            let fresh = stop.child_token();
-            *self.cancel.lock() = fresh.clone();
-            fresh
-        } else {
-            cancel
+        let cancel = {
+            // One lock for both steps: of simultaneous calls, each would put another token in place of the cancelled
+            // one, and a later fence would reach the last of them alone.
+            let mut current = self.cancel.lock();
+            // After a newer fence, the token is cancelled and a fresh one replaces it. During a stop there is no
+            // fresh token.
+            if current.is_cancelled() && !stop.is_cancelled() {
+                *current = stop.child_token();
+            }
+            current.clone()
         };
         WorkspaceUse { open: self, cancel }
     }
@@ -185,5 +186,40 @@ impl Drop for WorkspaceUse {
         // Before the count is lowered: the reaper must not see an unused workspace with an old time.
         *self.open.last_used.lock() = Instant::now();
         self.open.running.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Barrier, thread};
+
+    use tokio::sync::Semaphore;
+
+    use super::*;
+    use crate::tools::tests::World;
+
+    #[test]
+    fn simultaneous_uses_end_at_newer_fence() {
+        const CALLS: usize = 4;
+        let (world, stop) = (World::new(), CancellationToken::new());
+        let slot = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
+        let (workspace, changed) = (Arc::clone(&world.call.workspace), watch::channel(()).0);
+        let opened = OpenedWorkspace::new((workspace, true), None, slot, None, changed, &stop);
+        let open = Arc::new(opened);
+        for _ in 0..1000 {
+            open.cancel_calls();
+            let start = Barrier::new(CALLS);
+            let begin_use = || {
+                start.wait();
+                Arc::clone(&open).begin_use(&stop)
+            };
+            let uses: Vec<WorkspaceUse> = thread::scope(|scope| {
+                let begun: Vec<_> = (0..CALLS).map(|_| scope.spawn(begin_use)).collect();
+                begun.into_iter().map(|used| used.join().unwrap()).collect()
+            });
+            assert!(uses.iter().all(|used| !used.cancel.is_cancelled()));
+            open.cancel_calls();
+            assert!(uses.iter().all(|used| used.cancel.is_cancelled()));
+        }
     }
 }
