@@ -87,7 +87,7 @@ impl ProxySession {
         request: Request<Incoming>,
     ) -> Result<Response<Body>, EgressProblem> {
         let what = target.to_string();
-        self.open(&target)?;
+        self.require_open_target(&target)?;
         let limits = &self.proxy.limits;
         let upstream = self.proxy.dial(&target).await?;
         let exchange = MeteredExchange::new(&self.caller, what, "tunnel");
@@ -106,7 +106,7 @@ impl ProxySession {
         request: Request<Incoming>,
     ) -> Result<Response<Body>, EgressProblem> {
         let what = target.to_string();
-        self.open(target)?;
+        self.require_open_target(target)?;
         let (request, _) = request.into_parts();
         forward::only_reads(&what, &request)?;
         self.proxy.check_plain(target).await?;
@@ -125,7 +125,7 @@ impl ProxySession {
         let mirror = mirror
             .filter(|mirror| mirror.is_open_to(&self.caller.grant.repository))
             .ok_or_else(|| EgressProblem::refused(&what, RefusalReason::NotOpen))?;
-        self.has_quota(&what)?;
+        self.require_quota(&what)?;
         let (request, _) = request.into_parts();
         forward::only_reads(&what, &request)?;
         let exchange = MeteredExchange::new(&self.caller, what, "mirror");
@@ -135,19 +135,20 @@ impl ProxySession {
             .await
     }
 
-    fn open(&self, target: &RequestTarget) -> Result<(), EgressProblem> {
+    /// Refuses a target that the rules do not open, and a run whose quota is exhausted.
+    fn require_open_target(&self, target: &RequestTarget) -> Result<(), EgressProblem> {
         let what = target.to_string();
         request_decision::check_target(target, &self.caller.grant.network)
             .map_err(|reason| EgressProblem::refused(&what, reason))?;
-        self.has_quota(&what)
+        self.require_quota(&what)
     }
 
     /// Refuses a run whose quota is exhausted, before anything is dialed for it.
-    fn has_quota(&self, what: &str) -> Result<(), EgressProblem> {
+    fn require_quota(&self, what: &str) -> Result<(), EgressProblem> {
         let run = &self.caller.slot.run;
-        // Zero bytes: the question must not use up the quota.
-        let has_some = run.send(0).and_then(|()| run.receive(0));
-        has_some.map_err(|reason| EgressProblem::refused(what, reason))
+        // Zero bytes: the check uses nothing of the quota.
+        let checked = run.send(0).and_then(|()| run.receive(0));
+        checked.map_err(|reason| EgressProblem::refused(what, reason))
     }
 
     fn explain(&self, problem: &EgressProblem) -> Response<Body> {
