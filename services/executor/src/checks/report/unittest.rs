@@ -1,5 +1,7 @@
 //! Parser of Python's unittest and of runners based on it, such as Django's test command.
 
+use std::collections::BTreeSet;
+
 use domain::check::TestReport;
 
 use super::{failed_test, first_message_lines, parse_number};
@@ -16,6 +18,8 @@ static NAMED: LazyPattern = LazyPattern::new(r"^(\w+) \(([\w.<>]+)\)$");
 static DESCRIBED: LazyPattern = LazyPattern::new(r" \.\.\. (ok|skipped|expected failure)\b");
 /// Class under which unittest lists a module that could not be imported.
 const UNLOADED: &str = "unittest.loader._FailedTest";
+/// Fixtures whose errors unittest lists like tests, and does not count as such.
+const FIXTURES: [&str; 4] = ["setUpClass", "setUpModule", "tearDownClass", "tearDownModule"];
 
 pub(super) fn parse_unittest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
@@ -35,10 +39,12 @@ pub(super) fn parse_unittest(output: &str) -> Option<TestReport> {
         skipped: left_out,
         ..TestReport::default()
     };
-    let unloaded = read_failure_headings(&lines, &mut report);
-    report.collection_error = unloaded > 0;
-    report.failed = failures.saturating_sub(unloaded);
-    report.passed = ran.saturating_sub(failures).saturating_sub(left_out);
+    let headings = read_failure_headings(&lines, &mut report);
+    report.collection_error = headings.unloaded > 0;
+    let failed = failures.saturating_sub(headings.repeated);
+    report.failed = failed.saturating_sub(headings.unloaded);
+    let failed_tests = failed.saturating_sub(headings.fixtures);
+    report.passed = ran.saturating_sub(failed_tests).saturating_sub(left_out);
     // A test with a description prints it, with the result, in the next line.
     let pairs = lines.iter().zip(lines.iter().skip(1).chain([&""]));
     let verbose = pairs.filter_map(|(line, next)| {
@@ -64,28 +70,43 @@ pub(super) fn parse_unittest(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Reads the failing tests. Returns the number of modules that could not be imported.
-fn read_failure_headings(lines: &[&str], report: &mut TestReport) -> u32 {
-    let mut unloaded = 0;
+/// Numbers of headings that are not another failing test.
+#[derive(Default)]
+struct HeadingCounts {
+    /// Modules that could not be imported.
+    unloaded: u32,
+    /// Further failures of a test: of its subtests, or of its cleanup.
+    repeated: u32,
+    /// Failing fixtures of a class or a module.
+    fixtures: u32,
+}
+
+/// Reads the failing tests.
+fn read_failure_headings(lines: &[&str], report: &mut TestReport) -> HeadingCounts {
+    let (mut counts, mut known) = (HeadingCounts::default(), BTreeSet::new());
     for (at, line) in lines.iter().enumerate() {
         let Some(found) = HEADING.captures(line) else {
             continue;
         };
         if found[2].starts_with(UNLOADED) {
-            unloaded += 1;
+            counts.unloaded += 1;
             continue;
         }
+        let id = test_identifier(&found[1], &found[2]);
+        if !known.insert(id.clone()) {
+            counts.repeated += 1;
+            continue;
+        }
+        counts.fixtures += u32::from(FIXTURES.contains(&&found[1]));
         // The description of a test may precede the line.
         let rule = lines.iter().skip(at + 1).take(2).position(is_rule).unwrap_or(0);
         let rest = lines.iter().skip(at + 2 + rule);
         let is_end = |line: &&&str| line.starts_with("======") || is_rule(line);
         let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).copied().collect();
         let message = first_message_lines(find_error(&traceback).iter().copied(), |_| false);
-        report
-            .failing
-            .push(failed_test(test_identifier(&found[1], &found[2]), message));
+        report.failing.push(failed_test(id, message));
     }
-    unloaded
+    counts
 }
 
 fn is_rule(line: &&str) -> bool {
@@ -151,6 +172,17 @@ mod tests {
                 r"AssertionError: 'a\nb\n' != 'a\nc\n'",
             ]
         );
+    }
+
+    #[test]
+    fn subtests_and_fixtures_change_no_other_count() {
+        let report = parse_unittest(&read_fixture("unittest_subtests_failed.txt")).unwrap();
+        assert_eq!(count_results(&report), (1, 2, 0));
+        assert_eq!(
+            list_failing_tests(&report),
+            ["test_cart.Shop.setUpClass", "test_cart.Cart.test_totals"]
+        );
+        assert_eq!(report.failing[1].message, "AssertionError: 0 != 1");
     }
 
     #[test]
