@@ -215,14 +215,21 @@ fn find_group_titles(lines: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<bool
         })
         .collect();
     let mut is_output = false;
+    let mut next_tests = listed
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| line.is_test)
+        .peekable();
     let mut found = Vec::with_capacity(lines.len());
     for (at, (text, line)) in lines.iter().zip(&listed).enumerate() {
         let is_title = if line.is_blank || line.is_test {
             is_output = false;
             false
         } else if text.starts_with(' ') {
+            while next_tests.next_if(|(test, _)| *test < at).is_some() {}
+            let next_test = next_tests.peek().map(|(_, test)| *test);
             let rest = listed.get(at + 1..).unwrap_or_default();
-            leads_to_test(rest, line.indentation, is_output)
+            leads_to_test(rest, line.indentation, is_output, next_test)
         } else {
             is_output = true;
             false
@@ -233,22 +240,26 @@ fn find_group_titles(lines: &[&str], is_test: impl Fn(&str) -> bool) -> Vec<bool
 }
 
 /// Returns true when titles of deeper groups and then a test follow. `is_strict`: without any output between them.
-fn leads_to_test(rest: &[ListedLine], depth: usize, is_strict: bool) -> bool {
-    let (mut depth, mut is_output) = (depth, false);
+/// `next_test` is the first test in `rest`.
+fn leads_to_test(rest: &[ListedLine], depth: usize, is_strict: bool, next_test: Option<&ListedLine>) -> bool {
+    let mut depth = depth;
     for line in rest {
         if line.is_test {
-            return line.indentation == depth + 2 || (is_output && line.indentation > depth);
+            return line.indentation == depth + 2;
         }
-        if line.is_blank || line.indentation == 0 {
-            if is_strict {
-                return false;
-            }
-            is_output |= !line.is_blank;
-        } else if !is_output {
-            if line.indentation != depth + 2 {
-                return false;
-            }
+        let is_text = !line.is_blank && line.indentation > 0;
+        if !is_text && is_strict {
+            return false;
+        }
+        if is_text && line.indentation != depth + 2 {
+            return false;
+        }
+        if is_text {
             depth = line.indentation;
+        } else if !line.is_blank {
+            // All lines up to the test are output. They are not read here: each title before them would read them
+            // again.
+            return next_test.is_some_and(|test| test.indentation > depth);
         }
     }
     false
@@ -332,6 +343,29 @@ mod tests {
             seen += 1;
         }
         assert!(seen >= 50, "{seen} fixtures");
+    }
+
+    #[test]
+    fn group_titles_precede_tests_of_next_level() {
+        let is_test = |line: &str| line.trim_start().starts_with("ok");
+        for (text, expected) in [
+            ("  a\n    ok", [true, false].as_slice()),
+            ("  a\n      ok", &[false, false]),
+            ("  a\n    b\n      ok", &[true, true, false]),
+            ("  a\n   b\n      ok", &[false, false, false]),
+            // Output between a title and its test.
+            ("  a\n\nout\n  out\n      ok", &[true, false, false, false, false]),
+            ("  a\nout\n  ok", &[false, false, false]),
+            ("  a\nout", &[false, false]),
+            ("out\n  a\n\n    ok", &[false, false, false, false]),
+        ] {
+            let lines: Vec<&str> = text.lines().collect();
+            assert_eq!(find_group_titles(&lines, is_test), expected, "{text:?}");
+        }
+        // A reader that reads the rest for each line would not end.
+        let long = "  a\n\nout\n\n".repeat(200_000);
+        let lines: Vec<&str> = long.lines().collect();
+        assert!(!find_group_titles(&lines, is_test).contains(&true));
     }
 
     #[test]
