@@ -13,6 +13,9 @@ static PACKAGE: LazyPattern = LazyPattern::new(r"^(ok  |FAIL|---|\?   )\t(\S+)(?
 static EMPTY: LazyPattern = LazyPattern::new(r"\[no (?:test files|tests to run|statements)\]");
 static UNBUILT: LazyPattern = LazyPattern::new(r"\[(?:build|setup) failed\]");
 
+/// Limit of the lines of running tests that are kept.
+const MAX_PRINTED: usize = 20_000;
+
 /// Event in one line of `-json` output.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
@@ -70,8 +73,31 @@ fn parse_plain_output(output: &str) -> Option<TestReport> {
     (packages > 0).then_some(report)
 }
 
+/// Output of the running tests.
+#[derive(Default)]
+struct PrintedLines {
+    by_test: BTreeMap<String, Vec<String>>,
+    count: usize,
+}
+
+impl PrintedLines {
+    fn add(&mut self, test: String, line: String) {
+        if self.count < MAX_PRINTED {
+            self.count += 1;
+            self.by_test.entry(test).or_default().push(line);
+        }
+    }
+
+    /// Takes the lines of a test that has ended, so that later tests have room.
+    fn take(&mut self, test: &str) -> Vec<String> {
+        let lines = self.by_test.remove(test).unwrap_or_default();
+        self.count -= lines.len();
+        lines
+    }
+}
+
 fn parse_json_output(output: &str) -> Option<TestReport> {
-    let (mut report, mut seen, mut printed) = (new_report("go"), 0, Vec::<(String, String)>::new());
+    let (mut report, mut seen, mut printed) = (new_report("go"), 0, PrintedLines::default());
     for line in output
         .lines()
         .filter(|line| line.starts_with('{') && line.contains("\"Action\""))
@@ -86,30 +112,24 @@ fn parse_json_output(output: &str) -> Option<TestReport> {
         match event.action.as_str() {
             "pass" => {
                 report.passed += 1;
+                printed.take(&id);
                 report.passing.push(id);
             }
             "skip" => {
                 report.skipped += 1;
+                printed.take(&id);
                 report.skipping.push(id);
             }
             "fail" => {
                 report.failed += 1;
-                let lines = printed
-                    .iter()
-                    .filter(|(of, _)| *of == id)
-                    .map(|(_, line)| line.as_str());
+                let lines = printed.take(&id);
                 let is_message =
                     |line: &&str| !line.starts_with("=== ") && !line.trim_start().starts_with("--- ");
-                let message = first_message_lines(lines.filter(is_message), |_| false);
+                let message =
+                    first_message_lines(lines.iter().map(String::as_str).filter(is_message), |_| false);
                 report.failing.push(failed_test(id, message));
             }
-            "output" => printed.extend(
-                event
-                    .output
-                    // Limit for the memory that the output of a large test suite takes.
-                    .filter(|_| printed.len() < 20_000)
-                    .map(|line| (id, line)),
-            ),
+            "output" => printed.add(id, event.output.unwrap_or_default()),
             _ => {}
         }
     }
@@ -141,6 +161,20 @@ fn pass_messages_up(report: &mut TestReport) {
 mod tests {
     use super::*;
     use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
+
+    #[test]
+    fn late_failure_keeps_its_message() {
+        let event = |test: usize, rest: &str| format!(r#"{{"Package":"p","Test":"T{test}",{rest}}}"#) + "\n";
+        let mut output = String::new();
+        for test in 0..=MAX_PRINTED {
+            let text = format!(r#""Action":"output","Output":"T{test} is wrong""#);
+            output += &event(test, &text);
+            output += &event(test, r#""Action":"fail""#);
+        }
+        let report = parse_go(&output).unwrap();
+        assert_eq!(report.failing.len(), MAX_PRINTED + 1);
+        assert_eq!(report.failing.last().unwrap().message, "T20000 is wrong");
+    }
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {
