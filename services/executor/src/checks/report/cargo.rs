@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, new_report, parse_group, parse_number};
+use super::{failed_test, first_message_lines, index_lines, new_report, parse_group, parse_number};
 use crate::pattern::LazyPattern;
 
 static RESULT: LazyPattern = LazyPattern::new(
@@ -47,15 +47,17 @@ pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
             (printed, found[2].to_owned())
         })
         .collect();
+    let sections = index_lines(&lines, |line| SECTION.first(line));
     let printed: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
     for (name, result) in &named {
         let id = stable_name(name, &printed);
         match result.as_str() {
             "ok" => report.passing.push(id),
             "ignored" => report.skipping.push(id),
-            _ => report
-                .failing
-                .push(failed_test(id, find_panic_message(&lines, name))),
+            _ => report.failing.push(failed_test(
+                id,
+                find_panic_message(&lines, sections.get(name).copied()),
+            )),
         }
     }
     Some(report)
@@ -81,10 +83,9 @@ fn stable_name(name: &str, all: &[&str]) -> String {
     }
 }
 
-/// Returns what a failing test printed, from the line of its panic on.
-fn find_panic_message(lines: &[&str], id: &str) -> String {
-    let is_its = |line: &&str| SECTION.first(line) == Some(id);
-    let Some(at) = lines.iter().position(is_its) else {
+/// Returns what a failing test printed, from the line of its panic on. `section`: line at which that begins.
+fn find_panic_message(lines: &[&str], section: Option<usize>) -> String {
+    let Some(at) = section else {
         return String::new();
     };
     let rest = lines.get(at + 1..).unwrap_or_default();
@@ -120,6 +121,23 @@ fn count_nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestR
 mod tests {
     use super::*;
     use crate::checks::report::tests::{count_results, list_failing_tests, read_fixture};
+
+    #[test]
+    fn each_of_many_failures_has_its_message() {
+        let count = 10_000;
+        let mut output = String::new();
+        for number in 0..count {
+            output += &format!("test t{number} ... FAILED\n");
+        }
+        for number in 0..count {
+            output += &format!("---- t{number} stdout ----\nt{number} panicked at x\n");
+        }
+        output += "\nfailures:\n    t0\n\n";
+        output += "test result: FAILED. 0 passed; 10000 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let report = parse_cargo(&output).unwrap();
+        assert_eq!(report.failing.len(), count);
+        assert_eq!(report.failing.last().unwrap().message, "t9999 panicked at x");
+    }
 
     #[test]
     fn counts_ids_and_first_lines_are_read() {

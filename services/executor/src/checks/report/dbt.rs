@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, new_report, parse_number};
+use super::{failed_test, index_lines, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static DONE: LazyPattern =
@@ -30,13 +30,14 @@ pub(super) fn parse_dbt(output: &str) -> Option<TestReport> {
     // A test that only warns proves nothing, so it counts as skipped.
     report.skipped = parse_number(&done[2]).saturating_add(parse_number(&done[4]));
     let lines: Vec<&str> = output.lines().collect();
+    let problems = index_lines(&lines, |line| PROBLEM.first(line));
     for found in lines.iter().filter_map(|line| NODE.captures(line)) {
         let id = found[2].to_owned();
         match &found[1] {
             "PASS" => report.passing.push(id),
             "SKIP" | "WARN" => report.skipping.push(id),
             _ => {
-                let message = find_problem_message(&lines, &id);
+                let message = find_problem_message(&lines, problems.get(id.as_str()).copied());
                 report.failing.push(failed_test(id, message));
             }
         }
@@ -44,10 +45,12 @@ pub(super) fn parse_dbt(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Returns the line after the heading of the problem.
-fn find_problem_message(lines: &[&str], id: &str) -> String {
-    let at = lines.iter().position(|line| PROBLEM.first(line) == Some(id));
-    let line = at.and_then(|at| lines.get(at + 1)).copied().unwrap_or_default();
+/// Returns the line after the heading of the problem; empty without a heading.
+fn find_problem_message(lines: &[&str], heading: Option<usize>) -> String {
+    let line = heading
+        .and_then(|at| lines.get(at + 1))
+        .copied()
+        .unwrap_or_default();
     // The time before the text changes with each run, so it is removed.
     line.split_once("  ")
         .map_or(line, |(_, rest)| rest)

@@ -31,6 +31,8 @@ mod tap;
 mod unittest;
 mod vitest;
 
+use std::collections::HashMap;
+
 use domain::check::{FailedTest, TestReport};
 use regex::Captures;
 
@@ -291,6 +293,21 @@ fn failed_test(id: impl Into<String>, message: impl Into<String>) -> FailedTest 
         id: id.into(),
         message: message.into(),
     }
+}
+
+/// Returns the number of the first line with each name. A search for each test of a long output would read all of its
+/// lines for each.
+fn index_lines<'t>(
+    lines: &[&'t str],
+    find_name: impl Fn(&'t str) -> Option<&'t str>,
+) -> HashMap<&'t str, usize> {
+    let mut places = HashMap::new();
+    for (at, line) in lines.iter().copied().enumerate() {
+        if let Some(name) = find_name(line) {
+            places.entry(name).or_insert(at);
+        }
+    }
+    places
 }
 
 /// Returns the first nonempty lines up to a line for which `is_end` is true.

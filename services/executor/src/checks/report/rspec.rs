@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, parse_group};
+use super::{failed_test, first_message_lines, index_lines, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -26,19 +26,19 @@ pub(super) fn parse_rspec(output: &str) -> Option<TestReport> {
         collection_error: count(4) > 0,
         ..TestReport::default()
     };
+    let headings = index_lines(&lines, |line| HEADING.first(line));
     for found in lines.iter().filter_map(|line| FAILED.captures(line)) {
         report.failing.push(failed_test(
             format!("{} # {}", &found[1], &found[2]),
-            find_failure_message(&lines, &found[2]),
+            find_failure_message(&lines, headings.get(&found[2]).copied()),
         ));
     }
     Some(report)
 }
 
-fn find_failure_message(lines: &[&str], name: &str) -> String {
-    let is_its = |line: &&str| HEADING.first(line) == Some(name);
-    let at = lines.iter().position(is_its);
-    let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
+/// Returns the message below a heading; empty without a heading.
+fn find_failure_message(lines: &[&str], heading: Option<usize>) -> String {
+    let rest = heading.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
     first_message_lines(rest.iter().copied(), |line| {
         line.trim_start().starts_with("# ") || HEADING.is_match(line)
     })

@@ -1,5 +1,7 @@
 //! Parser of `swift test`: `XCTest` and Swift Testing.
 
+use std::collections::HashMap;
+
 use domain::check::TestReport;
 
 use super::{count_items, failed_test, new_report, parse_group, parse_number};
@@ -33,14 +35,14 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
         report.failed = count(3);
         report.passed = count(1).saturating_sub(count(2)).saturating_sub(count(3));
     }
-    let mut xctest = TestReport::default();
+    let (mut xctest, errors) = (TestReport::default(), list_messages(&lines, &XCT_ERROR));
     for found in lines.iter().filter_map(|line| CASE.captures(line)) {
         let id = found[1].to_owned();
         match &found[2] {
             "passed" => xctest.passing.push(id),
             "skipped" => xctest.skipping.push(id),
             _ => {
-                let message = find_message(&lines, &XCT_ERROR, &id);
+                let message = errors.get(id.as_str()).copied().unwrap_or_default();
                 xctest.failing.push(failed_test(id, message));
             }
         }
@@ -52,6 +54,7 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
     let run = lines.iter().rev().find_map(|line| RUN.first(line));
     if let Some(run) = run {
         let (mut bad, mut left_out) = (0_u32, 0_u32);
+        let issues = list_messages(&lines, &ISSUE);
         for found in lines.iter().filter_map(|line| TEST.captures(line)) {
             let id = found[1].trim_matches('"').to_owned();
             match &found[2] {
@@ -62,7 +65,7 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
                 }
                 _ => {
                     bad += 1;
-                    let message = find_message(&lines, &ISSUE, &id);
+                    let message = issues.get(id.as_str()).copied().unwrap_or_default();
                     report.failing.push(failed_test(id, message));
                 }
             }
@@ -79,13 +82,16 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
     (sum.is_some() || run.is_some() || is_uncompiled).then_some(report)
 }
 
-/// Returns the message of the first line that matches `pattern` for a test; empty without such a line.
-fn find_message<'t>(lines: &[&'t str], pattern: &LazyPattern, id: &str) -> &'t str {
-    let mut problems = lines.iter().copied().filter_map(|line| pattern.captures(line));
-    let problem = problems.find(|problem| problem[1].trim_matches('"') == id);
-    problem
-        .and_then(|problem| problem.get(2))
-        .map_or("", |message| message.as_str())
+/// Returns the message of the first line that matches `pattern` for each test.
+fn list_messages<'t>(lines: &[&'t str], pattern: &LazyPattern) -> HashMap<&'t str, &'t str> {
+    let mut messages = HashMap::new();
+    for found in lines.iter().copied().filter_map(|line| pattern.captures(line)) {
+        if let (Some(test), Some(message)) = (found.get(1), found.get(2)) {
+            let name = test.as_str().trim_matches('"');
+            messages.entry(name).or_insert(message.as_str());
+        }
+    }
+    messages
 }
 
 #[cfg(test)]
