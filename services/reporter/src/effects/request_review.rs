@@ -10,9 +10,10 @@ use super::{
     EffectContext, EffectTarget, OutboundClients, OutboundEffect,
     code_experts::{self, OwnerRules},
 };
-use crate::effect_error::EffectError;
+use crate::{effect_error::EffectError, receipt::AwaitedCheck};
 
-/// Requests a review from the people whose last review was not an approval, except the author and bots.
+/// Requests a review from the people whose last review was not an approval, except the author and bots. Does nothing
+/// while the pull request stays a draft because of a check.
 #[derive(Debug)]
 pub(crate) struct RequestReview {
     pub(crate) pull_request: PullRequestRef,
@@ -40,6 +41,9 @@ impl OutboundEffect for RequestReview {
         outside: &OutboundClients,
         asked: &EffectContext<'_>,
     ) -> Result<Self::Output, EffectError> {
+        if asked.receipts.last::<AwaitedCheck>().is_some() {
+            return Ok(None);
+        }
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;

@@ -208,7 +208,6 @@ pub(crate) fn render_ready(checks: &ChecksSummary, approvals: Option<&ApprovalCo
             list_check_names(&checks.unfinished)
         )
     };
-    let approvals = approvals.map(|count| format!(" Before the merge: {}.", count.words()));
     let ignored = (!checks.ignored.is_empty()).then(|| {
         format!(
             " Ignored by {}: {}.",
@@ -218,9 +217,16 @@ pub(crate) fn render_ready(checks: &ChecksSummary, approvals: Option<&ApprovalCo
     });
     format!(
         "{ready}{}{}",
-        approvals.unwrap_or_default(),
+        render_approvals(approvals),
         ignored.unwrap_or_default()
     )
+}
+
+/// Renders the missing approvals, to follow another sentence. Empty where the base branch requires none.
+fn render_approvals(approvals: Option<&ApprovalCount>) -> String {
+    approvals.map_or_else(String::new, |count| {
+        format!(" Before the merge: {}.", count.words())
+    })
 }
 
 fn list_check_names(names: &[String]) -> String {
@@ -233,13 +239,19 @@ pub(crate) fn required_by_rules() -> String {
     "ci.required: true".to_owned()
 }
 
-/// Renders the end of the wait for checks. `awaited` is the CI file or check that has not reported.
-pub(crate) fn render_unchecked(pull_request: &PullRequestRef, awaited: Option<&str>) -> String {
+/// Renders the end of the wait for checks. `awaited` is the CI file or check that has not reported, and `approvals` are
+/// those that the base branch requires.
+pub(crate) fn render_unchecked(
+    pull_request: &PullRequestRef,
+    awaited: Option<&str>,
+    approvals: Option<&ApprovalCount>,
+) -> String {
     let link = link_pull_request_name(pull_request);
     match awaited {
         None => format!(
             "No check reports on {link} and none is required, so it is ready for review without one. Please run the tests, \
-             review and merge it; Journeyman never merges."
+             review and merge it; Journeyman never merges.{}",
+            render_approvals(approvals)
         ),
         Some(awaited) => format!(
             "No check has reported on {link}, although {} is there. It stays a draft until checks pass. If none will report, \

@@ -113,7 +113,8 @@ impl ReportKind for PullRequestEvent {
                 ChecksOutcome::Missing => {
                     let awaited = context.receipts.last::<AwaitedCheck>();
                     let awaited = awaited.map(|check| check.0.as_str());
-                    vec![message::render_unchecked(pull_request, awaited)]
+                    let approvals = context.receipts.last();
+                    vec![message::render_unchecked(pull_request, awaited, approvals)]
                 }
                 ChecksOutcome::Rerun => {
                     message::checks_rerun(pull_request, &checks.failed, context.receipts.last())
@@ -175,6 +176,10 @@ fn hand_over_unchecked(checks: &ChecksSummary, asked: &PlanContext<'_>) -> Effec
         rules: asked.rules.ci.clone(),
     })];
     effects.extend(asked.moved(&[&asked.rules.agent.review_status]));
+    effects.push(Box::new(RequestReview {
+        pull_request: checks.pull_request.clone(),
+        of: None,
+    }));
     effects.push(show_checks_result(
         &checks.pull_request,
         &checks.head,

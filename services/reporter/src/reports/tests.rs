@@ -112,6 +112,12 @@ fn jira_requests_have_their_effects_in_order() {
     );
     assert_eq!(
         of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
+            ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Absent)
+        ))),
+        ["mark_ready_unchecked", "request_review", "check_run", "comment"]
+    );
+    assert_eq!(
+        of(OutboundAction::from(PullRequestEvent::ChecksCompleted(
             ChecksSummary::new(pull_request(), build_commit_id(), ChecksConclusion::Failure)
         ))),
         ["check_run", "comment"]

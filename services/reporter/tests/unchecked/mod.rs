@@ -39,6 +39,13 @@ async fn report_missing_checks(rig: &mut Rig) -> (bool, String) {
     (is_draft, said)
 }
 
+/// Lists the people whose review of the pull request is requested.
+fn list_requested_reviewers(rig: &Rig) -> Vec<String> {
+    rig.github.pull_requests("acme/shop")[0]
+        .requested_reviewers
+        .clone()
+}
+
 /// Options with rules in addition to those of every story.
 fn with_rules(more: &'static str) -> RigOptions {
     RigOptions {
@@ -49,9 +56,18 @@ fn with_rules(more: &'static str) -> RigOptions {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn draft_without_any_ci_becomes_ready() {
-    let mut rig = Rig::start().await;
+    let mut rig = Rig::start_with(with_rules("pull_request:\n  reviewers: [grace]\n")).await;
+    let ruleset = BranchRuleset {
+        branches: vec!["main".to_owned()],
+        required_approvals: 1,
+        ..BranchRuleset::default()
+    };
+    rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
     let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(!is_draft);
+    assert_eq!(list_requested_reviewers(&rig), ["grace"]);
+    let approvals = "1 approval is required, none is given; review requested from grace";
+    assert!(said.contains(approvals), "{said}");
     assert!(
         said.contains("No check reports") && said.contains("run the tests"),
         "{said}"
@@ -62,10 +78,11 @@ async fn draft_without_any_ci_becomes_ready() {
 #[tokio::test(flavor = "multi_thread")]
 async fn configured_but_silent_ci_keeps_draft() {
     let workflow = [(".github/workflows/ci.yaml", "on: push\n")];
-    let mut rig = Rig::start().await;
+    let mut rig = Rig::start_with(with_rules("pull_request:\n  reviewers: [grace]\n")).await;
     rig.github.commit("acme/shop", "main", "ci", &workflow).unwrap();
     let (is_draft, said) = report_missing_checks(&mut rig).await;
     assert!(is_draft);
+    assert!(list_requested_reviewers(&rig).is_empty());
     assert!(
         said.contains(".github/workflows/ci.yaml") && said.contains("ci.required: false"),
         "{said}"
