@@ -107,9 +107,9 @@ impl ReportPerformer {
                     ..context
                 };
                 let text = scan::redact_credentials(&reports::render_report(request, &context)).into_owned();
-                let lasting = reports::finished_work(request, &context);
-                let (run, mark) = (context.run.cloned(), reports::work_end(request, &context));
-                board.keep(lasting.map(|text| scan::redact_credentials(&text).into_owned()));
+                let finished = reports::finished_work(request, &context);
+                let (run, end) = (context.run.cloned(), reports::work_end(request, &context));
+                board.keep(finished.map(|text| scan::redact_credentials(&text).into_owned()));
                 if let Some(progress) = asked.report.progress {
                     let phase = progress.phase.filter(|_| notice_place == NoticePlace::AsProgress);
                     board.stand(at, progress, phase);
@@ -121,7 +121,7 @@ impl ReportPerformer {
                         run,
                         job: find_report_job(asked.report),
                         text,
-                        mark,
+                        mark: end,
                     };
                     board.add(entry, notice_place == NoticePlace::AtStart);
                 }

@@ -48,7 +48,7 @@ impl ReportKind for DiscussionResult {
         }
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_discussion(self.task, &self.answer)
     }
 }

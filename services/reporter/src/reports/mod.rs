@@ -54,15 +54,15 @@ pub(crate) trait ReportKind: Debug {
     }
 
     /// Returns the text of the notification, as paragraphs of Markdown. Empty paragraphs are omitted.
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String>;
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String>;
 
     /// Returns the end of the work; `None` while it continues.
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         None
     }
 
     /// Returns the finished work that stays in the status comment below later entries.
-    fn lasting(&self, _: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, _: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork::default()
     }
 
@@ -309,17 +309,17 @@ pub(crate) fn writes_board(request: &OutboundAction) -> bool {
 
 /// Returns the finished work for the status comment.
 pub(crate) fn finished_work(request: &OutboundAction, context: &NoticeContext<'_>) -> FinishedWork {
-    kind(request).lasting(context)
+    kind(request).finished_work(context)
 }
 
 /// Returns the end of the work.
 pub(crate) fn work_end(request: &OutboundAction, context: &NoticeContext<'_>) -> Option<WorkEnd> {
-    kind(request).mark(context)
+    kind(request).work_end(context)
 }
 
 /// Returns the text of a report, as Markdown.
 pub(crate) fn render_report(request: &OutboundAction, context: &NoticeContext<'_>) -> String {
-    let mut paragraphs = kind(request).words(context);
+    let mut paragraphs = kind(request).render_paragraphs(context);
     paragraphs.retain(|paragraph| !paragraph.is_empty());
     paragraphs.join("\n\n")
 }

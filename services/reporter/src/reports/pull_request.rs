@@ -32,7 +32,7 @@ impl ReportKind for BranchPush {
         NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 
@@ -73,7 +73,7 @@ impl ReportKind for PullRequestOpening {
         effects
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         vec![
             message::render_opened(context.receipts.last()),
             match context.receipts.last() {
@@ -83,7 +83,7 @@ impl ReportKind for PullRequestOpening {
         ]
     }
 
-    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(self.description.as_deref())),
             changed: message::render_changed_files(context.receipts.last(), context.receipts.last()),
@@ -109,17 +109,17 @@ impl ReportKind for WorkDelivered {
         effects
     }
 
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         Some(WorkEnd::Done)
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let pushed = context.receipts.last::<PushedHead>();
         let head = pushed.map_or(&self.push.head, |pushed| &pushed.0);
         message::render_delivery(&self.push, head, context.moved())
     }
 
-    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: Some(message::render_finished_work(Some(&self.description))),
             changed: context
@@ -149,11 +149,11 @@ impl ReportKind for ConflictResolved {
         })]
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_resolution(self)
     }
 
-    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
             changed: message::render_changed_files(context.receipts.last(), Some(&self.pull_request)),
@@ -169,11 +169,11 @@ impl ReportKind for ChecksRepaired {
         })]
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_repair(self)
     }
 
-    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
             changed: message::render_changed_files(context.receipts.last(), Some(&self.pull_request)),

@@ -83,7 +83,7 @@ impl ReportKind for PullRequestEvent {
         }
     }
 
-    fn mark(&self, context: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, context: &NoticeContext<'_>) -> Option<WorkEnd> {
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {
                 ChecksOutcome::Passed => Some(WorkEnd::Done),
@@ -103,7 +103,7 @@ impl ReportKind for PullRequestEvent {
         }
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let pull_request = self.pull_request();
         match self {
             Self::ChecksCompleted(checks) => match checks.outcome() {

@@ -84,14 +84,14 @@ impl ReportKind for ReviewAddressed {
         effects
     }
 
-    fn lasting(&self, context: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, context: &NoticeContext<'_>) -> FinishedWork {
         FinishedWork {
             done: None,
             changed: message::render_changed_files(context.receipts.last(), Some(&self.pull_request)),
         }
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_addressed_review(self)
     }
 }
@@ -118,7 +118,7 @@ impl ReportKind for PullRequestReviewed {
         NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 }

@@ -60,7 +60,7 @@ impl ReportKind for WorkStarted {
         }
     }
 
-    fn lasting(&self, _: &NoticeContext<'_>) -> FinishedWork {
+    fn finished_work(&self, _: &NoticeContext<'_>) -> FinishedWork {
         if self.job == Job::Implement && !self.begun.is_again {
             FinishedWork::nothing()
         } else {
@@ -68,7 +68,7 @@ impl ReportKind for WorkStarted {
         }
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         let start = message::render_start(self.job, &self.repository, &self.begun);
         let omitted = message::render_omitted_attachments(&self.begun.omitted);
         std::iter::once(start).chain(omitted).collect()
@@ -77,7 +77,7 @@ impl ReportKind for WorkStarted {
 
 /// Report of the expected effort.
 impl ReportKind for EffortForecast {
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         vec![message::render_forecast(&self.forecast)]
     }
 }
@@ -88,7 +88,7 @@ impl ReportKind for ProgressUpdate {
         NoticePlace::AsProgress
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 }
@@ -103,7 +103,7 @@ impl ReportKind for PushProposal {
         NoticePlace::Apart
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let what = (self.description.as_deref(), context.receipts.last());
         message::decision_needed(&self.push, what, context.run)
     }
@@ -125,7 +125,7 @@ impl ReportKind for PlanProposed {
         NoticePlace::Apart
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         message::render_plan(&self.repository, &self.id, &self.plan, context.run)
     }
 }
@@ -136,7 +136,7 @@ impl ReportKind for QuestionAsked {
         NoticePlace::Apart
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_questions(&self.questions)
     }
 }
@@ -165,7 +165,7 @@ impl ReportKind for RunStopped {
         effects
     }
 
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         // A refusal is a result: the author gave the reason, and nothing broke.
         let is_refusal = matches!(self.reason, StopReason::GivenUp { .. } | StopReason::ModelRefused);
         Some(match self.reason.class() {
@@ -178,7 +178,7 @@ impl ReportKind for RunStopped {
         })
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let (draft, branch) = (self.pull_request.as_ref(), self.branch.as_ref());
         message::render_stop(self.job, &self.reason, draft, branch, &context.try_again())
     }
@@ -190,29 +190,29 @@ impl ReportKind for RetryScheduled {
         vec![show_failed_try(None, &self.reason)]
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::retry_scheduled(self.job, &self.reason, (self.attempt, self.most), self.due)
     }
 }
 
 /// Report of a ticket that waits for an operator.
 impl ReportKind for TicketQuarantined {
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         Some(WorkEnd::Failed)
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_quarantine(&self.reason)
     }
 }
 
 /// Report of an unreadable record about the ticket.
 impl ReportKind for UnreadableRecordNotice {
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         Some(WorkEnd::Failed)
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_unreadable(&self.what.to_string(), self.is_poison)
     }
 }
@@ -226,7 +226,7 @@ impl ReportKind for RehearsalRequest {
         NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 
@@ -283,14 +283,14 @@ mod tests {
             run: None,
             again: "To Do",
         };
-        let mark = |reason| {
+        let find_end = |reason| {
             let stopped = RunStopped {
                 job: Job::Implement,
                 reason,
                 pull_request: None,
                 branch: None,
             };
-            stopped.mark(&context)
+            stopped.work_end(&context)
         };
         let summary = || "The ticket contradicts the tests.".to_owned();
         for refusal in [
@@ -301,9 +301,9 @@ mod tests {
             },
             StopReason::ModelRefused,
         ] {
-            assert_eq!(mark(refusal), Some(WorkEnd::Stopped));
+            assert_eq!(find_end(refusal), Some(WorkEnd::Stopped));
         }
-        assert_eq!(mark(StopReason::NoPlan), Some(WorkEnd::Failed));
-        assert_eq!(mark(StopReason::Completed), Some(WorkEnd::Done));
+        assert_eq!(find_end(StopReason::NoPlan), Some(WorkEnd::Failed));
+        assert_eq!(find_end(StopReason::Completed), Some(WorkEnd::Done));
     }
 }

@@ -39,7 +39,7 @@ impl ReportKind for TicketTriaged {
         }
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let is_linked = context.receipts.last::<DuplicateLink>().is_some();
         let repeats = self.duplicate_of.as_deref();
         let mut paragraphs: Vec<String> = repeats
@@ -169,7 +169,7 @@ impl ReportKind for OpenIssues {
         NoticePlace::Apart
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         match self.parent {
             Some(_) => message::parts_opened(context.receipts.all()),
             None => message::issues_opened(context.receipts.all()),
@@ -207,7 +207,7 @@ impl ReportKind for QuestionAnswered {
         }
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         let begun = context.receipts.last().map(|BegunWork(job)| *job);
         message::render_answer(&self.question, &self.answer, begun)
     }
@@ -228,7 +228,7 @@ impl ReportKind for HelpReply {
         find_reply_thread(self.on.as_ref(), ticket)
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         match (&self.meant, self.is_review) {
             (Some(meant), _) => vec![message::render_meant_order(meant)],
             (None, true) => message::render_review_guide(),
@@ -247,7 +247,7 @@ impl ReportKind for CostReply {
         find_reply_thread(self.on.as_ref(), ticket)
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_cost(&self.cost)
     }
 }
@@ -265,18 +265,18 @@ impl ReportKind for ReactionRequest {
         NoticePlace::Nowhere
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         Vec::new()
     }
 }
 
 /// Report of a ticket that left its place. Its conversation does not accept the text, so the pull request gets it.
 impl ReportKind for TicketDeparture {
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         Some(WorkEnd::Stopped)
     }
 
-    fn words(&self, _: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, _: &NoticeContext<'_>) -> Vec<String> {
         message::render_departure(self)
     }
 }
@@ -301,7 +301,7 @@ impl ReportKind for SkipReason {
         find_reply_thread(on, ticket)
     }
 
-    fn mark(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
+    fn work_end(&self, _: &NoticeContext<'_>) -> Option<WorkEnd> {
         match self {
             // The run still waits for the decision, or the pull request for its checks.
             Self::MayNotAsk { .. }
@@ -322,7 +322,7 @@ impl ReportKind for SkipReason {
         }
     }
 
-    fn words(&self, context: &NoticeContext<'_>) -> Vec<String> {
+    fn render_paragraphs(&self, context: &NoticeContext<'_>) -> Vec<String> {
         message::render_skip(self, &context.try_again())
     }
 }
@@ -333,7 +333,7 @@ mod tests {
     use crate::receipt::EffectReceipts;
 
     #[test]
-    fn unclear_decision_leaves_mark_of_run() {
+    fn unclear_decision_leaves_end_of_run() {
         let ticket = TicketKey::jira("ENG-12").unwrap();
         let context = NoticeContext {
             receipts: &EffectReceipts::default(),
@@ -345,7 +345,7 @@ mod tests {
         let unclear = SkipReason::UnclearDecision {
             heads: vec!["0123456789ab".to_owned()],
         };
-        assert_eq!(unclear.mark(&context), None, "the run waits on");
-        assert_eq!(SkipReason::NoIssues.mark(&context), Some(WorkEnd::Stopped));
+        assert_eq!(unclear.work_end(&context), None, "the run waits on");
+        assert_eq!(SkipReason::NoIssues.work_end(&context), Some(WorkEnd::Stopped));
     }
 }
