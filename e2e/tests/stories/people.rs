@@ -37,11 +37,11 @@ async fn third_failed_repair_calls_maintainer() {
     complete_check(&world, "notes", RunConclusion::Failure, "AssertionError: four");
     let called = await_own_comment(&world, number, "@grace").await;
     assert!(
-        called.contains("as often as it may") && called.contains("`notes` ([log](<"),
+        called.contains("maximum number of repairs") && called.contains("`notes` ([log](<"),
         "{called}"
     );
     end_of(&world, &key, 4).await;
-    comment_with(&world, &key, "has tried to repair this commit as often as it may").await;
+    comment_with(&world, &key, "maximum number of repairs of this commit").await;
     assert_eq!(
         list_own_comments(&world, number).len(),
         1,

@@ -29,9 +29,7 @@ pub(crate) fn render_answer(
         match begun {
             Some(Job::AddressReview) => "Journeyman takes this as a request and changes the pull request.",
             Some(_) => "Journeyman takes this as a request and begins to work on it.",
-            None => {
-                "Journeyman could not begin the work: what was asked for is not kept any more. Ask again."
-            }
+            None => "Journeyman could not begin the work: the request is no longer stored. Ask again.",
         }
         .to_owned()
     });
@@ -152,7 +150,7 @@ mod tests {
         =====
         > `@rita`: Round half up, fixes `#7`
         Totals are to be rounded half up.
-        Journeyman could not begin the work: what was asked for is not kept any more. Ask again.
+        Journeyman could not begin the work: the request is no longer stored. Ask again.
         "#);
         let plain = CitedAnswer {
             needs_change: false,

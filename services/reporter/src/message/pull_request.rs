@@ -410,13 +410,11 @@ const fn not_repaired(why: RepairEnd) -> Option<&'static str> {
         RepairEnd::FailedAgain => {
             Some("None of them is about this change, and they failed again in a second run.")
         }
-        RepairEnd::PerHead => Some("Journeyman has tried to repair this commit as often as it may."),
-        RepairEnd::PerPullRequest => {
-            Some("Journeyman has tried to repair this pull request as often as it may.")
-        }
+        RepairEnd::PerHead => Some("The maximum number of repairs of this commit is reached."),
+        RepairEnd::PerPullRequest => Some("The maximum number of repairs of this pull request is reached."),
         RepairEnd::Repeated => Some("The same failure came again after a repair of it."),
         RepairEnd::Forgotten => Some(
-            "What the ticket asked for is not kept any more, so Journeyman does not continue with the pull request.",
+            "The request of the ticket is no longer stored, so Journeyman does not continue the pull request.",
         ),
     }
 }

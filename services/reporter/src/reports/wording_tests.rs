@@ -211,7 +211,7 @@ fn repairs_that_are_used_up_call_people() {
 
     - `test` ([log](<https://ci.example/1>))
 
-    Journeyman has tried to repair this commit as often as it may. Please continue here, @grace, `not a login`: push a fix to the branch, ask for the work again, or close the pull request.
+    The maximum number of repairs of this commit is reached. Please continue here, @grace, `not a login`: push a fix to the branch, ask for the work again, or close the pull request.
     ");
     let unknown = call(Vec::new(), domain::RepairEnd::Repeated, &[]);
     assert_snapshot!(unknown, @"
