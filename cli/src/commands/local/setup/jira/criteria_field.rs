@@ -144,7 +144,8 @@ fn write_criteria_field(
     if after.for_repository(repository) != Some(&wanted) || after.problems().len() > before.problems().len() {
         return Ok(None);
     }
-    let path = folder.join(&source.file);
+    // A symbolic link stays a link, because its target is replaced.
+    let path = fs::canonicalize(folder.join(&source.file)).with_context(place)?;
     let mode = fs::metadata(&path).with_context(place)?.permissions().mode();
     replace_file(&path, inserted.as_bytes(), mode & 0o777).with_context(place)?;
     Ok(Some(source.file))
@@ -238,6 +239,25 @@ mod tests {
         let text = fs::read_to_string(folder.path().join("defaults.yaml")).unwrap();
         assert_eq!(text.matches("criteria_field").count(), 1, "{text}");
         assert!(matches!(find_open_rules(folder.path()), OpenRules::Of(open) if open.is_empty()));
+    }
+
+    #[test]
+    fn linked_rules_file_stays_link() {
+        let (folder, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let (link, target) = (
+            folder.path().join("shop.yaml"),
+            elsewhere.path().join("shop.yaml"),
+        );
+        fs::write(
+            &target,
+            "repo: {owner: acme, name: shop}\njira: {project_key: ENG}\n",
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(&target, &link).unwrap();
+        let file = write_criteria_field(folder.path(), &"acme/shop".parse().unwrap(), FIELD).unwrap();
+        assert_eq!(file.as_deref(), Some("shop.yaml"));
+        assert!(link.is_symlink());
+        assert!(fs::read_to_string(&target).unwrap().contains("criteria_field"));
     }
 
     #[test]
