@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, fs, os::unix::fs::PermissionsExt, path::Path};
 
 use anyhow::Context;
 use bootstrap::rules::{ConfiguredInstances, RulesBook};
-use domain::{RepositoryName, RepositoryRules};
+use domain::{RepositoryName, RepositoryRules, text::escape_hidden};
 use jira::{JiraReader, Settings};
 
 use super::{print_result, prompt};
@@ -75,8 +75,7 @@ pub(super) async fn propose_criteria_field(account: &Settings, folder: &Path) ->
 /// Field that the user chooses; `None` for none.
 async fn ask_field(fields: &[String]) -> anyhow::Result<Option<String>> {
     if let [field] = fields {
-        let question = format!("Read acceptance criteria from the field {field}?");
-        let is_accepted = prompt::ask_confirmation(&question, true).await?;
+        let is_accepted = prompt::ask_confirmation(&render_question(field), true).await?;
         return Ok(is_accepted.then(|| field.clone()));
     }
     for (place, field) in fields.iter().enumerate() {
@@ -95,6 +94,14 @@ async fn ask_field(fields: &[String]) -> anyhow::Result<Option<String>> {
         }
         print_result(&format!("         {field:?} is not one of these fields"));
     }
+}
+
+/// Renders the question about the only field. Its name comes from the site, and the terminal would obey control characters.
+fn render_question(field: &str) -> String {
+    format!(
+        "Read acceptance criteria from the field {}?",
+        escape_hidden(field)
+    )
 }
 
 /// Finds the rules of the default site. `doctor` reports invalid rules.
@@ -239,6 +246,14 @@ mod tests {
         let text = fs::read_to_string(folder.path().join("defaults.yaml")).unwrap();
         assert_eq!(text.matches("criteria_field").count(), 1, "{text}");
         assert!(matches!(find_open_rules(folder.path()), OpenRules::Of(open) if open.is_empty()));
+    }
+
+    #[test]
+    fn question_has_no_control_characters() {
+        assert_eq!(
+            render_question("Acceptance\u{1b}[2J criteria"),
+            "Read acceptance criteria from the field Acceptance<U+001B>[2J criteria?"
+        );
     }
 
     #[test]
