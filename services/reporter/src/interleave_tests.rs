@@ -5,12 +5,15 @@ use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration
 
 use bootstrap::rules::{self, RulesStore};
 use domain::{
-    FenceStamp, Job, OutboundAction, OutboundCursor, OutboundRequest, ReporterFence, RunFence, RunId,
-    SkipReason, TicketKey, report,
+    BranchRecord, FenceStamp, Job, OutboundAction, OutboundCursor, OutboundRequest, PullRequestRef,
+    ReporterFence, RepositoryName, RunFence, RunId, SkipReason, TicketKey, report,
 };
 use queue::{KeyValueBucket, Queue, RecordKey, TableRevision};
 use secrecy::SecretString;
-use testkit::{FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer};
+use testkit::{
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer,
+    github::{LockReach, WRITER_LOGIN},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
@@ -28,6 +31,7 @@ use crate::{
     worker::ReportWorker,
 };
 
+const SHOP: &str = "acme/shop";
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
 
 struct Scene {
@@ -121,6 +125,44 @@ impl Scene {
             .jira
             .create_issue("ENG", "Totals are wrong", "They are.", "Bug", &[]);
         TicketKey::jira(&key).unwrap()
+    }
+
+    /// Opens an issue with a locked conversation, and a pull request of ours for it. Returns the ticket and the number of
+    /// the pull request.
+    async fn open_locked_ticket(&self, branch: &str) -> (TicketKey, u64) {
+        let issue = self
+            .github
+            .open_issue_as(SHOP, "ada", "Totals", "Wrong.")
+            .unwrap();
+        let head = self
+            .github
+            .commit(SHOP, branch, "x", &[("b.txt", "b\n")])
+            .unwrap();
+        let number = self
+            .github
+            .open_pull_request_as(SHOP, WRITER_LOGIN, branch, "x", "")
+            .unwrap();
+        self.github
+            .lock_conversation(SHOP, issue, "ada", LockReach::Tokens)
+            .unwrap();
+        let ticket: TicketKey = format!("github:{SHOP}#{issue}").parse().unwrap();
+        let repository: RepositoryName = SHOP.parse().unwrap();
+        let record = BranchRecord {
+            repository: repository.clone(),
+            branch: branch.to_owned(),
+            ticket: ticket.clone(),
+            run: RunId::new(ticket.clone(), 1),
+            head: head.parse().unwrap(),
+            pull_request: Some(PullRequestRef {
+                repository,
+                number,
+                url: format!("https://github.example/{SHOP}/pull/{number}"),
+                branch: branch.to_owned(),
+            }),
+            signed: Vec::new(),
+        };
+        self.queue.branches().put(&record, None).await.unwrap();
+        (ticket, number)
     }
 }
 
@@ -241,6 +283,51 @@ async fn frozen_and_overtaken_reporter_leaves_no_double() {
     }
     assert!(times_frozen > 8, "frozen only {times_frozen} times");
     assert_eq!(scene.jira.violations(), Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn overtaken_reporter_leaves_newest_text_elsewhere() {
+    let scene = Scene::start().await;
+    scene
+        .github
+        .create_repository(SHOP, &[("README.md", "# Shop\n")])
+        .unwrap();
+    let (frozen, taker) = (scene.performer(), scene.performer());
+    let mut times_frozen = 0;
+    // More than the number of awaits of the report. An await whose result is ready does not count.
+    for frozen_at in 1..=60 {
+        let (ticket, number) = scene.open_locked_ticket(&format!("fix/{frozen_at}")).await;
+        let build_skipped = |position, label: &str| {
+            let label = label.to_owned();
+            build_report(
+                &ticket,
+                position,
+                OutboundAction::Skipped(SkipReason::Label { label }),
+            )
+        };
+        let (older, newer) = (build_skipped(2, "sooner"), build_skipped(4, "later"));
+        let mut first = Box::pin(frozen.perform(&older, build_fence(1), AttemptKind::More));
+        let ended = until_waits(&mut first, frozen_at).await;
+        times_frozen += u32::from(ended.is_none());
+        perform_until_done(&taker, &older, build_fence(2)).await;
+        perform_until_done(&taker, &newer, build_fence(2)).await;
+        let zombie = match ended {
+            Some(ended) => ended,
+            None => first.await,
+        };
+        assert_superseded_or_done(&zombie, frozen_at);
+        let comments = scene.github.comments(SHOP, number);
+        assert_eq!(comments.len(), 1, "frozen at {frozen_at}: {comments:#?}");
+        let body = comments[0].body.as_str();
+        let reason = format!("The conversation of `{}` is locked", ticket.short());
+        assert!(body.starts_with(&reason), "frozen at {frozen_at}: {body}");
+        let places = ["later", "sooner"].map(|label| body.find(label));
+        assert!(
+            places.iter().all(Option::is_some) && places.is_sorted(),
+            "frozen at {frozen_at}: {body}"
+        );
+    }
+    assert!(times_frozen > 12, "frozen only {times_frozen} times");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -30,6 +30,16 @@ struct KeptBoard {
     revision: Option<TableRevision>,
 }
 
+/// Place of the status of a ticket.
+#[derive(Clone, Copy)]
+struct StatusPlace<'a> {
+    thread: &'a CommentThread,
+    /// Marker of the comment.
+    id: &'a str,
+    /// Refusal by the conversation of the ticket, if the comment is elsewhere.
+    refused: Option<&'a RefusedNotice>,
+}
+
 /// Returns the job of the run that requested a report; `None` if the report does not contain it.
 fn find_report_job(report: &OutboundRequest) -> Option<Job> {
     let known = report.progress.map(|progress| progress.job);
@@ -38,6 +48,15 @@ fn find_report_job(report: &OutboundRequest) -> Option<Job> {
         return Some(event.job());
     }
     known
+}
+
+/// Puts the reason for the place before a text that is not on its ticket.
+fn relocate_text(ticket: &TicketKey, refused: &RefusedNotice, text: &ClearedText) -> ClearedText {
+    ClearedText::without_credentials(&message::render_relocated_text(
+        ticket,
+        refused.cause,
+        text.as_str(),
+    ))
 }
 
 /// Returns the name of a thread on GitHub for the ids of effects.
@@ -141,7 +160,12 @@ impl ReportPerformer {
             text: &text,
             ..*asked
         };
-        match Box::pin(self.show(&asked, thread, effect, (fence, &kept))).await {
+        let place = StatusPlace {
+            thread,
+            id: &id,
+            refused: None,
+        };
+        match Box::pin(self.show(&asked, place, effect, (fence, &kept))).await {
             Err(EffectError::Unwritable(refused)) => {
                 Box::pin(self.show_elsewhere(&asked, thread, refused, (fence, &kept))).await
             }
@@ -161,7 +185,7 @@ impl ReportPerformer {
         let Some((effect, cleared)) = self.find_other_thread(asked, thread, &refused).await? else {
             return Err(EffectError::Unwritable(refused));
         };
-        let text = self.relocate_text(asked, &refused);
+        let text = relocate_text(&asked.report.ticket, &refused, asked.text);
         let id = format!("elsewhere:{}/comment", describe_thread(&effect.thread));
         let asked = EffectContext {
             cleared: &cleared,
@@ -169,7 +193,12 @@ impl ReportPerformer {
             text: &text,
             ..*asked
         };
-        let settled = self.show(&asked, &effect.thread, &effect, (fence, kept)).await?;
+        let place = StatusPlace {
+            thread: &effect.thread,
+            id: &id,
+            refused: Some(&refused),
+        };
+        let settled = self.show(&asked, place, &effect, (fence, kept)).await?;
         Ok(SettledEffect {
             receipts: refused.into(),
             how: settled.how,
@@ -186,7 +215,7 @@ impl ReportPerformer {
     ) -> Result<SettledEffect, EffectError> {
         let mut how = EffectOrigin::Known;
         if let Some((effect, cleared)) = self.find_other_thread(asked, thread, &refused).await? {
-            let text = self.relocate_text(asked, &refused);
+            let text = relocate_text(&asked.report.ticket, &refused, asked.text);
             let id = format!("{}.elsewhere", asked.id);
             let asked = EffectContext {
                 cleared: &cleared,
@@ -200,16 +229,6 @@ impl ReportPerformer {
             receipts: refused.into(),
             how,
         })
-    }
-
-    /// Puts the reason for the place before a text that is not on its ticket.
-    fn relocate_text(&self, asked: &EffectContext<'_>, refused: &RefusedNotice) -> ClearedText {
-        let ticket = &asked.report.ticket;
-        ClearedText::without_credentials(&message::render_relocated_text(
-            ticket,
-            refused.cause,
-            asked.text.as_str(),
-        ))
     }
 
     /// Returns a comment on the newest pull request of the ticket with its clearance; `None` if the ticket has none, or if
@@ -314,11 +333,11 @@ impl ReportPerformer {
     async fn show(
         &self,
         asked: &EffectContext<'_>,
-        thread: &CommentThread,
+        place: StatusPlace<'_>,
         effect: &dyn PlannedEffect,
         (fence, kept): (ReporterFence, &KeptBoard),
     ) -> Result<SettledEffect, EffectError> {
-        let ticket = &asked.report.ticket;
+        let (ticket, thread) = (&asked.report.ticket, place.thread);
         let settled = Box::pin(self.once(asked, effect, fence)).await?;
         if let Some(refused) = settled.receipts.last::<RefusedNotice>().cloned() {
             // The receipt is of this text. The next one is tried again, because the conversation may be unlocked by then.
@@ -348,7 +367,7 @@ impl ReportPerformer {
             .await;
         // Another reporter took over during the edit, so this edit may have replaced a newer text.
         if let Err(EffectError::Ledger(ledger::Error::Superseded)) = shown {
-            self.show_newest(ticket, comment).await;
+            self.show_newest(ticket, place, comment).await;
         }
         shown?;
         Ok(SettledEffect {
@@ -358,15 +377,18 @@ impl ReportPerformer {
     }
 
     /// Restores the newest text, after a reporter that was overtaken wrote an older one.
-    async fn show_newest(&self, ticket: &TicketKey, comment: &str) {
-        let id = status_id(ticket);
+    async fn show_newest(&self, ticket: &TicketKey, place: StatusPlace<'_>, comment: &str) {
+        let StatusPlace { thread, id, refused } = place;
         let healed = async {
-            let kept = self.ledger.receipt(ticket, &id).await?.unwrap_or_default();
+            let kept = self.ledger.receipt(ticket, id).await?.unwrap_or_default();
             if let Some(board) = self.ledger.newest_board(ticket).await? {
                 let comment = kept.last().map_or(comment, |WrittenComment(kept)| kept);
-                let thread = CommentThread::of(ticket);
-                let text = self.status(&board, &thread);
-                self.outside.edit_comment(&thread, comment, &text, &id).await?;
+                let text = self.status(&board, thread);
+                let text = match refused {
+                    Some(refused) => relocate_text(ticket, refused, &text),
+                    None => text,
+                };
+                self.outside.edit_comment(thread, comment, &text, id).await?;
             }
             Ok::<_, EffectError>(())
         };
@@ -425,6 +447,7 @@ impl ReportPerformer {
         let Some((oldest, doubles)) = same.split_first() else {
             return Ok(());
         };
+        let thread = CommentThread::of(ticket);
         let receipts = EffectReceipts::from(WrittenComment((*oldest).to_owned()));
         // The receipt may name a duplicate; later edits must go to the comment that stays.
         if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&receipts) {
@@ -432,10 +455,14 @@ impl ReportPerformer {
             // deleted comment.
             self.ledger.correct(ticket, marker, fence, Some(receipts)).await?;
             if marker == status_id(ticket) {
-                self.show_newest(ticket, oldest).await;
+                let place = StatusPlace {
+                    thread: &thread,
+                    id: marker,
+                    refused: None,
+                };
+                self.show_newest(ticket, place, oldest).await;
             }
         }
-        let thread = CommentThread::of(ticket);
         for double in doubles {
             let deleted = self.outside.delete_comment(&thread, double);
             failpoint::around("reporter.comment.delete", deleted).await?;
