@@ -50,6 +50,48 @@ fn find_report_job(report: &OutboundRequest) -> Option<Job> {
     known
 }
 
+/// Adds a report to the board: its round of work, the result of its transition, its progress and its text.
+fn add_to_board(board: &mut StatusBoard, asked: &EffectContext<'_>, context: NoticeContext<'_>) {
+    let OutboundRequest {
+        id,
+        at,
+        progress,
+        request,
+        ..
+    } = asked.report;
+    let notice_place = reports::notice_place(request);
+    // The event may be on the board already; a repetition has no effect.
+    if let Some(event) = asked.previous_round {
+        board.rounds.note(asked.report, asked.receipts, event);
+    }
+    if let Some(moved) = asked.receipts.last() {
+        board.moved(moved);
+    }
+    // A failed transition of an earlier report still applies, so its advice does, too.
+    let unmoved = board.unmoved.clone();
+    let context = NoticeContext {
+        unmoved: unmoved.as_ref(),
+        ..context
+    };
+    let finished = reports::finished_work(request, &context);
+    board.keep(finished.map(|text| scan::redact_credentials(&text).into_owned()));
+    if let Some(progress) = *progress {
+        let phase = progress.phase.filter(|_| notice_place == NoticePlace::AsProgress);
+        board.stand(*at, progress, phase);
+    }
+    if notice_place != NoticePlace::AsProgress {
+        let entry = BoardEntry {
+            report: id.clone(),
+            at: *at,
+            run: context.run.cloned(),
+            job: find_report_job(asked.report),
+            text: scan::redact_credentials(&reports::render_report(request, &context)).into_owned(),
+            mark: reports::work_end(request, &context),
+        };
+        board.add(entry, notice_place == NoticePlace::AtStart);
+    }
+}
+
 /// Puts the reason for the place before a text that is not on its ticket.
 fn relocate_text(ticket: &TicketKey, refused: &RefusedNotice, text: &ClearedText) -> ClearedText {
     ClearedText::without_credentials(&message::render_relocated_text(
@@ -91,60 +133,12 @@ impl ReportPerformer {
             run: asked.report.run.as_ref(),
             again: &again,
         };
-        if reports::notice_place(request) == NoticePlace::Apart {
-            let text = ClearedText::without_credentials(&reports::render_comment(request, &context));
-            let asked = EffectContext {
-                text: &text,
-                ..*asked
-            };
-            let settled = Box::pin(self.once(&asked, effect, fence)).await?;
-            if let Some(refused) = settled.receipts.last::<RefusedNotice>().cloned() {
-                return Box::pin(self.comment_elsewhere(&asked, thread, refused, fence)).await;
-            }
-            // Only a comment that may be new can have a duplicate.
-            if settled.how != EffectOrigin::Known {
-                self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
-                    .await?;
-            }
-            return Ok(settled);
-        }
         let notice_place = reports::notice_place(request);
-        let (report, at) = (asked.report.id.clone(), asked.report.at);
+        if notice_place == NoticePlace::Apart {
+            return Box::pin(self.comment_apart(asked, thread, effect, (&context, fence))).await;
+        }
         let kept = self
-            .change_board(ticket, fence, |board| {
-                // The event may be on the board already; a repetition has no effect.
-                if let Some(event) = asked.previous_round {
-                    board.rounds.note(asked.report, asked.receipts, event);
-                }
-                if let Some(moved) = asked.receipts.last() {
-                    board.moved(moved);
-                }
-                // A failed transition of an earlier report still applies, so its advice does, too.
-                let unmoved = board.unmoved.clone();
-                let context = NoticeContext {
-                    unmoved: unmoved.as_ref(),
-                    ..context
-                };
-                let text = scan::redact_credentials(&reports::render_report(request, &context)).into_owned();
-                let finished = reports::finished_work(request, &context);
-                let (run, end) = (context.run.cloned(), reports::work_end(request, &context));
-                board.keep(finished.map(|text| scan::redact_credentials(&text).into_owned()));
-                if let Some(progress) = asked.report.progress {
-                    let phase = progress.phase.filter(|_| notice_place == NoticePlace::AsProgress);
-                    board.stand(at, progress, phase);
-                }
-                if notice_place != NoticePlace::AsProgress {
-                    let entry = BoardEntry {
-                        report,
-                        at,
-                        run,
-                        job: find_report_job(asked.report),
-                        text,
-                        mark: end,
-                    };
-                    board.add(entry, notice_place == NoticePlace::AtStart);
-                }
-            })
+            .change_board(ticket, fence, |board| add_to_board(board, asked, context))
             .await?;
         // The comment already shows this report, so no request is needed.
         if kept
@@ -171,6 +165,32 @@ impl ReportPerformer {
             }
             shown => shown,
         }
+    }
+
+    /// Writes the text of a report as a separate comment.
+    async fn comment_apart(
+        &self,
+        asked: &EffectContext<'_>,
+        thread: &CommentThread,
+        effect: &dyn PlannedEffect,
+        (context, fence): (&NoticeContext<'_>, ReporterFence),
+    ) -> Result<SettledEffect, EffectError> {
+        let OutboundRequest { ticket, request, .. } = asked.report;
+        let text = ClearedText::without_credentials(&reports::render_comment(request, context));
+        let asked = EffectContext {
+            text: &text,
+            ..*asked
+        };
+        let settled = Box::pin(self.once(&asked, effect, fence)).await?;
+        if let Some(refused) = settled.receipts.last::<RefusedNotice>().cloned() {
+            return Box::pin(self.comment_elsewhere(&asked, thread, refused, fence)).await;
+        }
+        // Only a comment that may be new can have a duplicate.
+        if settled.how != EffectOrigin::Known {
+            self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
+                .await?;
+        }
+        Ok(settled)
     }
 
     /// Shows the status on the ticket's pull request, because the conversation of the ticket does not accept it. The next
