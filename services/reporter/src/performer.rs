@@ -17,7 +17,7 @@ use crate::{
     effect_cycle::{AttemptSearch, EffectSteps, pause_until_shutdown, perform_effect},
     effect_error::EffectError,
     effect_row::StoredEffectRow,
-    effects::{CommentThread, EffectContext, OutboundClients, PlannedEffect, TicketRecords},
+    effects::{CommentThread, EffectClearance, EffectContext, OutboundClients, PlannedEffect, TicketRecords},
     ledger::EffectLedger,
     message,
     receipt::{EffectOrigin, EffectReceipts, SettledEffect, WrittenComment},
@@ -52,6 +52,16 @@ pub(crate) struct PerformedReport {
     pub(crate) undelivered: Option<String>,
 }
 
+impl PerformedReport {
+    /// Builds a report without a separate failure of a notification.
+    const fn of_outcome(outcome: OutboundOutcome) -> Self {
+        Self {
+            outcome,
+            undelivered: None,
+        }
+    }
+}
+
 /// Performer of reports, with its clients and stores.
 pub(crate) struct ReportPerformer {
     pub(crate) outside: OutboundClients,
@@ -81,24 +91,13 @@ impl ReportPerformer {
         let effects = plan_effects(report, rules.unwrap_or(&RepositoryRules::default()));
         let records = TicketRecords::new(&self.outside, report, rules, &present);
         // All targets are checked before the first effect: a report with a foreign target has no effect at all.
-        let mut clearances = Vec::with_capacity(effects.len());
-        for effect in &effects {
-            match Box::pin(records.clear(&**effect)).await {
-                Ok(cleared) => clearances.push(cleared),
-                // The conversation has no reader for it, and the other effects do not depend on it.
-                Err(EffectError::Unwritable(refused)) if effect.only_informs() => {
-                    self.refusals.note(&report.ticket, effect.name(), &refused);
-                    clearances.push(None);
-                }
-                Err(trouble) => {
-                    let outcome = settle_failure(report, trouble, patience)?;
-                    return Ok(PerformedReport {
-                        outcome,
-                        undelivered: None,
-                    });
-                }
+        let clearances = match self.clear_effects(&report.ticket, &effects, &records).await {
+            Ok(clearances) => clearances,
+            Err(trouble) => {
+                let outcome = settle_failure(report, trouble, patience)?;
+                return Ok(PerformedReport::of_outcome(outcome));
             }
-        }
+        };
         let is_notice_only = effects.iter().all(|effect| effect.only_informs());
         let mut receipts = EffectReceipts::default();
         let mut failed: Option<OutboundOutcome> = None;
@@ -143,10 +142,7 @@ impl ReportPerformer {
                     tracing::warn!(effect = effect.name(), ?outcome, "effect not done");
                     // A failed notification does not stop the effects after it.
                     if !effect.only_informs() {
-                        return Ok(PerformedReport {
-                            outcome,
-                            undelivered: None,
-                        });
+                        return Ok(PerformedReport::of_outcome(outcome));
                     }
                     failed.get_or_insert(outcome);
                 }
@@ -160,20 +156,36 @@ impl ReportPerformer {
         ));
         Ok(match failed {
             // A report that only notifies has achieved nothing without its notification.
-            Some(outcome) if is_notice_only => PerformedReport {
-                outcome,
-                undelivered: None,
-            },
+            Some(outcome) if is_notice_only => PerformedReport::of_outcome(outcome),
             // The branch or pull request exists. A failed notification must not undo that.
             Some(outcome) => PerformedReport {
                 outcome: done,
                 undelivered: Some(describe_failure(&outcome)),
             },
-            None => PerformedReport {
-                outcome: done,
-                undelivered: None,
-            },
+            None => PerformedReport::of_outcome(done),
         })
+    }
+
+    /// Clears the effects; `None` for an effect that is left out.
+    async fn clear_effects(
+        &self,
+        ticket: &TicketKey,
+        effects: &[Box<dyn PlannedEffect>],
+        records: &TicketRecords<'_>,
+    ) -> Result<Vec<Option<EffectClearance>>, EffectError> {
+        let mut clearances = Vec::with_capacity(effects.len());
+        for effect in effects {
+            match Box::pin(records.clear(&**effect)).await {
+                Ok(cleared) => clearances.push(cleared),
+                // The conversation has no reader for it, and the other effects do not depend on it.
+                Err(EffectError::Unwritable(refused)) if effect.only_informs() => {
+                    self.refusals.note(ticket, effect.name(), &refused);
+                    clearances.push(None);
+                }
+                Err(trouble) => return Err(trouble),
+            }
+        }
+        Ok(clearances)
     }
 
     async fn measured(
