@@ -8,6 +8,9 @@ mod acl;
 mod budgets;
 mod connection;
 mod error;
+#[cfg(test)]
+#[path = "../tests/main.rs"]
+mod integration_tests;
 mod lease;
 mod leases;
 mod limits;

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use domain::{BudgetUnit, SpendAmount, Timestamp};
-use lease::{BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, RedisBudgets, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
-use crate::build_settings;
+use super::build_settings;
+use crate::{BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, RedisBudgets, Settings, TicketLeases};
 
 const LIMIT: Duration = Duration::from_secs(10);
 const HOUR_MS: i64 = 3_600_000;
@@ -254,7 +254,7 @@ async fn call_reserves_all_accounts_or_none() {
 #[tokio::test]
 async fn four_fifths_are_reported_once() {
     let world = World::new().await;
-    let near = |reserved: lease::SharedBudgetReservation| reserved.near;
+    let near = |reserved: crate::SharedBudgetReservation| reserved.near;
     assert!(
         near(
             world
@@ -519,12 +519,12 @@ async fn lease_user_may_handle_budgets() {
     /// SHA-256 of `secret`.
     const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
     let options = RedisOptions {
-        acl: Some(lease::render_acl([(lease::RedisUser::Planner, SECRET)])),
+        acl: Some(crate::render_acl([(crate::RedisUser::Planner, SECRET)])),
         ..RedisOptions::default()
     };
     let server = RedisServer::start_with(options).await.unwrap();
     let settings = Settings {
-        username: Some(lease::RedisUser::Planner.name().to_owned()),
+        username: Some(crate::RedisUser::Planner.name().to_owned()),
         password: Some("secret".into()),
         ..build_settings(&server)
     };

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use domain::{RunFence, TicketKey};
-use lease::{Error, LeaseLost, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
+
+use crate::{Error, LeaseLost, Settings, TicketLeases};
 
 const LIMIT: Duration = Duration::from_secs(10);
 
@@ -67,7 +68,7 @@ async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<r
 #[tokio::test]
 async fn acl_restricts_lease_user_and_default() {
     let server = RedisServer::start_with(RedisOptions {
-        acl: Some(lease::render_acl([(lease::RedisUser::Planner, SECRET)])),
+        acl: Some(crate::render_acl([(crate::RedisUser::Planner, SECRET)])),
         ..RedisOptions::default()
     })
     .await
@@ -77,7 +78,7 @@ async fn acl_restricts_lease_user_and_default() {
         password: Some(password.into()),
         ..build_settings(&server)
     };
-    let leases = TicketLeases::connect(&known(lease::RedisUser::Planner.name(), "secret"))
+    let leases = TicketLeases::connect(&known(crate::RedisUser::Planner.name(), "secret"))
         .await
         .unwrap();
     let ticket = TicketKey::jira("ENG-12").unwrap();

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use domain::limits::{LimitClass, LimitGate, LimitObservation, LimitedRequest, PrimaryQuota, WritePace};
-use lease::{Error, RedisUser, Settings, SharedLimits, TicketLeases};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
-use crate::build_settings;
+use super::build_settings;
+use crate::{Error, RedisUser, Settings, SharedLimits, TicketLeases};
 
 const LIMIT: Duration = Duration::from_secs(10);
 const MINUTE: Duration = Duration::from_secs(60);
@@ -245,7 +245,7 @@ async fn replicas_without_redis_obey_own_refusals() {
 #[tokio::test]
 async fn each_limit_user_has_only_its_rights() {
     let server = RedisServer::start_with(RedisOptions {
-        acl: Some(lease::render_acl(RedisUser::ALL.map(|user| (user, SECRET)))),
+        acl: Some(crate::render_acl(RedisUser::ALL.map(|user| (user, SECRET)))),
         ..RedisOptions::default()
     })
     .await

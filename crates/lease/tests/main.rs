@@ -10,9 +10,9 @@ mod lease;
 mod limits;
 mod tls;
 
-// One of the modules has the name of the crate.
-use ::lease::Settings;
 use servers::RedisServer;
+
+use crate::Settings;
 
 fn build_settings(server: &RedisServer) -> Settings {
     Settings {

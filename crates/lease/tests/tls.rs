@@ -4,9 +4,10 @@ use std::{path::PathBuf, time::Duration};
 
 use bootstrap::read_wall_clock;
 use certs::{CertificateAuthority, list_service_subjects};
-use lease::{Error, RedisUser, Settings, TicketLeases};
 use servers::{RedisOptions, RedisServer, TlsFiles};
 use tempfile::TempDir;
+
+use crate::{Error, RedisUser, Settings, TicketLeases};
 
 const DAYS: u32 = 10;
 /// SHA-256 of `secret`.
@@ -50,7 +51,7 @@ impl Files {
             clients: None,
         };
         let options = RedisOptions {
-            acl: Some(lease::render_acl([(RedisUser::Planner, SECRET)])),
+            acl: Some(crate::render_acl([(RedisUser::Planner, SECRET)])),
             tls: Some(tls),
             ..RedisOptions::default()
         };
@@ -85,7 +86,7 @@ async fn redis_server_is_trusted_by_its_authority() {
         let refused = TicketLeases::connect(&other).await;
         assert!(matches!(refused, Err(Error::Unavailable { .. })));
     }
-    lease::SharedLimits::open(&settings)
+    crate::SharedLimits::open(&settings)
         .unwrap()
         .ping()
         .await
