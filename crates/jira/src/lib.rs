@@ -7,6 +7,10 @@
 // Tests may match on the one variant that they expect.
 #![cfg_attr(not(test), warn(clippy::wildcard_enum_match_arm))]
 
+// The integration tests name the library as its users do.
+#[cfg(test)]
+extern crate self as jira;
+
 pub mod adf;
 mod answer;
 mod attachment_text;
@@ -17,6 +21,9 @@ mod dialect;
 mod error;
 mod fields;
 pub mod hook;
+#[cfg(test)]
+#[path = "../tests/main.rs"]
+mod integration_tests;
 mod model;
 pub mod permissions;
 mod reader;
