@@ -1,6 +1,10 @@
 //! GitHub over REST and GraphQL. [`GitHubReader`] and [`GitHubWriter`] are separate types, so that a service with read
 //! access cannot hold a writer. No code calls a merge endpoint.
 
+// The integration tests name the library as its users do.
+#[cfg(test)]
+extern crate self as github;
+
 mod app_key;
 mod attachments;
 mod blame;
@@ -17,6 +21,9 @@ mod etag_cache;
 mod head_state;
 mod health;
 mod installation_router;
+#[cfg(test)]
+#[path = "../tests/main.rs"]
+mod integration_tests;
 mod issues;
 mod limits;
 mod model;

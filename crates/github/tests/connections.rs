@@ -19,7 +19,7 @@ use tokio::{
     net::TcpListener,
 };
 
-use crate::against_github::build_shop_name;
+use super::against_github::build_shop_name;
 
 fn build_settings(api_url: String) -> Settings {
     Settings {

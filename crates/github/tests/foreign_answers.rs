@@ -6,7 +6,7 @@ use domain::{CommitId, TicketKey, Timestamp};
 use github::{Error, GitHubReader, GitHubWriter, IssueListState};
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault, github as stand_in};
 
-use crate::against_github::{as_app, build_shop_name};
+use super::against_github::{as_app, build_shop_name};
 
 // Status, content type and body, as proxies, portals, login pages and maintenance pages send them.
 const PAGES: [(u16, &str, &str); 8] = [

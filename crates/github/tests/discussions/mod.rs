@@ -7,7 +7,7 @@ use testkit::{
     github::{ReactedObject, WRITER_LOGIN},
 };
 
-use crate::against_github::{Hub, build_shop_name, start_hub};
+use super::{Hub, build_shop_name, start_hub};
 
 fn open_discussion(hub: &Hub, category: &str) -> u64 {
     let asked = ("Which rounding?", "Up or down?");

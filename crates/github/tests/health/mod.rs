@@ -6,7 +6,7 @@ use domain::{BaseCondition, CheckResult, CommitId, MergeState, PullRequestStatus
 use github::{BranchUpdate, Error, HeadState, SnapshotScope};
 use testkit::github::{BranchRuleset, HeldRunState, RulesetCondition, RunConclusion};
 
-use crate::against_github::{Hub, build_shop_name, start_hub};
+use super::{Hub, build_shop_name, start_hub};
 
 const QUEUE: SnapshotScope = SnapshotScope {
     queue: true,

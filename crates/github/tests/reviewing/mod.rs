@@ -9,7 +9,7 @@ use testkit::{
     poll_until,
 };
 
-use crate::against_github::{build_shop_name, start_hub};
+use super::{build_shop_name, start_hub};
 
 #[tokio::test]
 async fn pull_request_files_and_commits_are_listed() {

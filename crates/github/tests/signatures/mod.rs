@@ -4,8 +4,7 @@ use domain::{BaseCondition, CommitId};
 use github::{Error, SnapshotScope, TreeChange, TreeContent};
 use testkit::github::{BranchRuleset, RulesetCondition, RulesetPattern, WRITER_TOKEN};
 
-use super::with_token;
-use crate::against_github::{build_shop_name, start_hub};
+use super::{build_shop_name, start_hub, with_token};
 
 fn write_text(path: &str, mode: &'static str, text: &str) -> TreeChange {
     TreeChange {
