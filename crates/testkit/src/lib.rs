@@ -1,5 +1,9 @@
 //! Strict, stateful stand-ins of external services, for tests and the demo alone.
 
+// The integration tests name the library as its users do.
+#[cfg(test)]
+extern crate self as testkit;
+
 mod chaos;
 mod embeddings;
 mod exchanges;
@@ -9,6 +13,9 @@ mod forward_proxy;
 mod fuzz;
 pub mod github;
 mod http;
+#[cfg(test)]
+#[path = "../tests/standins/main.rs"]
+mod integration_tests;
 pub mod jira;
 pub mod mcp;
 pub mod model;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::HeaderMap;
 use serde_json::{Map, Value};
 
-use crate::{Received, WEBHOOK_LIMIT};
+use super::{Received, WEBHOOK_LIMIT};
 
 /// File of `tests/required`, with the names that were compared so far.
 pub(crate) struct Description {

@@ -8,9 +8,9 @@ use testkit::github::{
     WRITER_TOKEN,
 };
 
-use crate::described::{Description, compare_received_webhooks, every_route_is_described};
-use crate::github::{app_token, call_github, start_github};
-use crate::start_receiver;
+use super::described::{Description, compare_received_webhooks, every_route_is_described};
+use super::github::{app_token, call_github, start_github};
+use super::start_receiver;
 
 const REST: &str = include_str!("../required/github_rest.json");
 const WEBHOOKS: &str = include_str!("../required/github_webhooks.json");
@@ -496,7 +496,7 @@ fn github_routes_are_all_described() {
         "GET /apps/{slug}/installations/new",
     ];
     let source = include_str!("../../src/github/registration.rs");
-    for route in crate::described::list_routes(source) {
+    for route in super::described::list_routes(source) {
         assert!(
             pages.contains(&route.as_str()) || rest.names().contains(&route),
             "tests/required has no {route}"

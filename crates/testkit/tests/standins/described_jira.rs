@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 use testkit::jira::{ADMIN_API_TOKEN, ADMIN_EMAIL, READER_API_TOKEN, READER_EMAIL};
 use testkit::{FakeJira, JiraOptions, JiraTransition};
 
-use crate::described::{Description, compare_received_webhooks, every_route_is_described};
-use crate::jira::{build_document, call_jira};
-use crate::start_receiver;
+use super::described::{Description, compare_received_webhooks, every_route_is_described};
+use super::jira::{build_document, call_jira};
+use super::start_receiver;
 
 const DESCRIPTION: &str = include_str!("../required/jira.json");
 const ISSUE: &str = "/rest/api/3/issue/{key}";
@@ -193,7 +193,7 @@ fn jira_routes_are_all_described() {
         "GET /attachment/content/{id}",
     ];
     every_route_is_described(include_str!("../../src/jira/rest.rs"), &rest, &without_an_answer);
-    for route in crate::described::list_routes(include_str!("../../src/jira/hooks.rs")) {
+    for route in super::described::list_routes(include_str!("../../src/jira/hooks.rs")) {
         assert!(rest.names().contains(&route), "tests/required has no {route}");
     }
 }

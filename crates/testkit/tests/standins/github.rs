@@ -12,7 +12,7 @@ use testkit::github::{
 };
 use testkit::{FakeGitHub, GitHubOptions, ServiceFault};
 
-use crate::{await_webhook, build_test_client, send_json, sign_body, start_receiver};
+use super::{await_webhook, build_test_client, send_json, sign_body, start_receiver};
 
 const REPOSITORY: &str = "acme/shop";
 
@@ -396,7 +396,7 @@ async fn late_fault_keeps_comment_for_redelivery() {
     let before = received.lock().unwrap().len();
     let path = format!("/app/hook/deliveries/{}/attempts", newest["id"]);
     assert_eq!(call_github(&github, &jwt, Method::POST, &path, None).await.0, 202);
-    let again = testkit::poll_until("redelivery", crate::WEBHOOK_LIMIT, async || {
+    let again = testkit::poll_until("redelivery", super::WEBHOOK_LIMIT, async || {
         received.lock().unwrap().get(before).cloned()
     });
     assert_eq!(

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::jira::{READER_API_TOKEN, READER_EMAIL, WRITER_API_TOKEN, WRITER_EMAIL, WRITER_NAME};
 use testkit::{FakeJira, JiraKind, JiraOptions, ServiceFault};
 
-use crate::{await_webhook, build_test_client, send_json, sign_body, start_receiver};
+use super::{await_webhook, build_test_client, send_json, sign_body, start_receiver};
 
 pub(crate) async fn call_jira(
     jira: &FakeJira,

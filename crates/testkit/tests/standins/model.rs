@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use testkit::model::{MODEL_API_KEY, MODEL_AUTH_TOKEN};
 use testkit::{ScriptStep, ScriptedModel, ServiceFault};
 
-use crate::build_test_client;
+use super::build_test_client;
 
 fn build_reading_script() -> Vec<ScriptStep> {
     vec![
