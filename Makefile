@@ -25,11 +25,12 @@ demo: setup ## Play one ticket to a merged pull request (MODEL=anthropic|openai 
 	@$(BUILD_SCENARIOS) --no-default-features
 	@$(TARGET_DIR)/debug/scenarios demo --model $(MODEL) $(if $(MODEL_BASE_URL),--model-base-url $(MODEL_BASE_URL)) $(if $(MODEL_NAME),--model-name $(MODEL_NAME)) $(DEMO_ARGS)
 
-# Most tests wait for processes and servers, so twice as many run at once as there are cores.
+# Most tests wait for processes and servers, so twice as many run at once as there are cores. Documentation has no code, so `--tests`
+# leaves out rustdoc, which would start once for each library.
 test: export RUST_TEST_THREADS ?= $(shell echo $$(( $$(nproc) * 2 )))
 test: setup ## Run every test: unit, contract, end to end
 	$(CARGO) build --locked --workspace --bins --tests
-	$(CARGO) test --locked --workspace --no-fail-fast
+	$(CARGO) test --locked --workspace --tests --no-fail-fast
 
 whole-stories: setup ## Play at their whole size the stories that `make test` plays small: a first clone of 400 s
 	$(CARGO) build --locked --workspace --bins --tests

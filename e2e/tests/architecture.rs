@@ -631,6 +631,28 @@ fn executor_has_no_secret_settings() {
     }
 }
 
+/// `make test` does not run code in documentation, because rustdoc would start for each library.
+#[test]
+fn doc_comments_contain_no_code() {
+    for file in rust_files(&find_repository_root()) {
+        let text = fs::read_to_string(&file).unwrap();
+        let mut is_open = false;
+        for (number, line) in text.lines().map(str::trim_start).enumerate() {
+            let doc = line.strip_prefix("///").or_else(|| line.strip_prefix("//!"));
+            let Some(kind) = doc.and_then(|doc| doc.trim_start().strip_prefix("```")) else {
+                continue;
+            };
+            is_open = !is_open;
+            assert!(
+                !is_open || kind == "text",
+                "{}:{}: write the example as a test, or mark the block as text",
+                file.display(),
+                number + 1
+            );
+        }
+    }
+}
+
 #[test]
 fn product_files_stay_below_line_limit() {
     let mut breaches = Vec::new();
