@@ -138,6 +138,7 @@ impl ReplicaProcesses {
         if self.replicas.len() > SERVICES.len() {
             self.join().await?;
         }
+        self.wait_for_addresses().await?;
         let names: Vec<String> = self.names().map(str::to_owned).collect();
         for name in &names {
             self.spawn(name)?;
@@ -333,6 +334,21 @@ impl ReplicaProcesses {
         let own = replica.own.iter().find(|(name, _)| *name == key);
         own.map(|(_, value)| value.clone())
             .or_else(|| self.setting(&key).map(str::to_owned))
+    }
+
+    /// Waits until no socket listens on the addresses of the planned processes. This process chose the ports with listeners,
+    /// and a process that it forked meanwhile for another test holds copies of them until its `exec`.
+    async fn wait_for_addresses(&self) -> anyhow::Result<()> {
+        let end = tokio::time::Instant::now() + READY_LIMIT;
+        for replica in &self.replicas {
+            let address = self.address(replica).context("no address")?;
+            let (_, port) = address.rsplit_once(':').context("an address without a port")?;
+            while servers::has_listener(port.parse()?)? {
+                anyhow::ensure!(tokio::time::Instant::now() < end, "{address} is in use");
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        }
+        Ok(())
     }
 
     fn addresses(&self, service: &str) -> impl Iterator<Item = String> {

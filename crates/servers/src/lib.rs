@@ -17,7 +17,7 @@ mod redis;
 pub use cleanup::{ScratchFolder, ServerRemains};
 pub use cluster::NatsCluster;
 pub use nats::{ClusterMember, FileSync, NatsOptions, NatsServer, TlsFiles, nats_version};
-pub use ports::{bind_free_port, free_port};
+pub use ports::{bind_free_port, free_port, has_listener};
 pub use program_search::find_program;
 pub use redis::{RedisOptions, RedisServer, redis_version};
 
