@@ -366,9 +366,11 @@ proptest! {
             let place = place.index(wire.len());
             wire[place] = byte;
             let read = conversation.read(wrap_bytes(&wire));
-            // Frames have checksums, so damage is always detected.
+            // Frames have checksums, so no damage changes a reply. A last frame that claims to be longer is an interruption
+            // after the whole reply.
             if conversation.framing() == StreamFraming::AwsEventStream && conversation.wire(0) != wire {
-                prop_assert!(read.is_err());
+                let intact = conversation.read(wrap_bytes(&conversation.wire(0)));
+                prop_assert!(read.is_err() || read == intact);
             }
         }
     }
