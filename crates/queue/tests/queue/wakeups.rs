@@ -138,6 +138,18 @@ async fn waker_is_idle(world: &World, stream: &str) -> bool {
     false
 }
 
+/// Stores that the worker of the first ticket has consumed its triggers up to `cursor`.
+async fn store_cursor(world: &World, cursor: u64) {
+    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    let row = TicketRow {
+        cursor,
+        ..TicketRow::default()
+    };
+    rows.put(&build_ticket_key(1).to_string(), &row, None)
+        .await
+        .unwrap();
+}
+
 #[tokio::test]
 async fn consumed_records_are_not_held() {
     let world = World::new().await;
@@ -162,14 +174,7 @@ async fn consumed_records_are_not_held() {
             .await
             .unwrap(),
     );
-    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
-    let row = TicketRow {
-        cursor,
-        ..TicketRow::default()
-    };
-    rows.put(&build_ticket_key(1).to_string(), &row, None)
-        .await
-        .unwrap();
+    store_cursor(&world, cursor).await;
     let cursors = world.queue.table::<OutboundCursor>(KeyValueBucket::Effects);
     let cursor = OutboundCursor {
         sequence: settled,
@@ -197,14 +202,7 @@ async fn record_consumed_after_refusal_wakes_nothing() {
     run_waker(&log, &world.shutdown);
     // The waker's token is refused meanwhile, and the waker holds the record.
     assert!(stays_away(tokens.next()).await);
-    let rows = world.queue.table::<TicketRow>(KeyValueBucket::Tickets);
-    let row = TicketRow {
-        cursor,
-        ..TicketRow::default()
-    };
-    rows.put(&build_ticket_key(1).to_string(), &row, None)
-        .await
-        .unwrap();
+    store_cursor(&world, cursor).await;
     token.finish().await.unwrap();
     assert!(waker_is_idle(&world, "TRIGGERS").await);
     assert!(
