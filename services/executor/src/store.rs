@@ -101,9 +101,10 @@ impl DiskStore {
         }
     }
 
-    /// Keeps the files of a workspace that no call touched for the next run of its kind, if there is room. Blocks.
+    /// Keeps the files of an untouched workspace for the next run of its kind, if there is room. Those of another one are
+    /// deleted. Blocks.
     pub(crate) fn keep_untouched(&self, workspace: Workspace) {
-        if self.has_room() {
+        if !workspace.is_touched() && self.has_room() {
             self.pool.keep(workspace);
         }
     }

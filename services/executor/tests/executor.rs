@@ -946,6 +946,30 @@ async fn untouched_workspace_serves_next_run() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn restored_workspace_serves_no_other_run() {
+    let world = World::start(3).await;
+    let first = world.open(1).await;
+    first.shell("c1", "echo mine > new.txt").await;
+    let (info, pack) = first.snapshot().await;
+    first.close().await;
+    let restore = SnapshotRef {
+        snapshot_commit: info.snapshot_commit,
+        ..SnapshotRef::default()
+    };
+    let opened = world
+        .try_restore(1, RunFence::new(1, 6, 1), pack, |spec| {
+            spec.restore = Some(restore)
+        })
+        .await;
+    let (restored, _) = opened.unwrap();
+    world.await_folders("workspaces", 1).await;
+    world.await_folders("ready", 1).await;
+    restored.close().await;
+    world.await_folders("workspaces", 0).await;
+    assert_eq!(world.count_folders("ready"), 1, "its folder is deleted");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn unknown_tool_is_model_error() {
     let world = World::start(1).await;
     let session = world.open(1).await;

@@ -164,11 +164,10 @@ impl WorkspaceRegistry {
         if workspace.id == id { Ok(used) } else { Err(gone()) }
     }
 
-    /// Registers an open workspace. `is_untouched`: its files are those of its base alone, and no command ran in it.
-    /// `base_origin`: the base with its setup, if results on it may serve other runs.
+    /// Registers an open workspace. `base_origin`: the base with its setup, if results on it may serve other runs.
     pub(crate) fn add(
         &self,
-        (workspace, is_untouched): (Arc<Workspace>, bool),
+        workspace: Arc<Workspace>,
         index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
         base_origin: Option<BaseOrigin>,
@@ -176,7 +175,7 @@ impl WorkspaceRegistry {
         let run = workspace.run.clone();
         let changed = self.capacity.notifier();
         let open = Arc::new(OpenedWorkspace::new(
-            (workspace, is_untouched),
+            workspace,
             index,
             slot,
             base_origin,
@@ -198,11 +197,7 @@ impl WorkspaceRegistry {
         // Dropping deletes the checkout, which blocks.
         tokio::task::spawn_blocking(move || {
             // While a last call uses the workspace, it may still change files, and the end of the call deletes them.
-            let Some(open) = Arc::into_inner(open) else {
-                return;
-            };
-            let workspace = open.untouched_workspace();
-            drop(open);
+            let workspace = Arc::into_inner(open).map(|open| Arc::clone(&open.workspace));
             if let Some(workspace) = workspace.and_then(Arc::into_inner) {
                 store.keep_untouched(workspace);
             }

@@ -136,7 +136,9 @@ pub(crate) async fn open_workspace(
     }
     drop(registry.store.prepare_after(opened, next));
     let base_origin = describe_base(registry, &workspace, &spec.setup, &spec.programs);
-    let is_untouched = !has_commands && merged.is_none() && restore.is_none();
+    if has_commands || merged.is_some() || restore.is_some() {
+        workspace.mark_touched();
+    }
     let preparation = SetupPlan {
         commands: spec.setup,
         programs: spec.programs,
@@ -146,12 +148,7 @@ pub(crate) async fn open_workspace(
     let setup = Box::pin(setup::run_setup(registry, &workspace, preparation)).await?;
     fill_files(&workspace, merged, restore).await?;
     let has_failed = setup.as_ref().is_some_and(|setup| setup.failed);
-    let used = registry.add(
-        (workspace, is_untouched),
-        index,
-        slot,
-        base_origin.filter(|_| !has_failed),
-    );
+    let used = registry.add(workspace, index, slot, base_origin.filter(|_| !has_failed));
     tracing::info!(run = %grant.run, repository = %grant.repository, "workspace opened");
     build_open_response(registry, &used, spec.template_path, (false, setup)).await
 }

@@ -3,7 +3,7 @@
 use std::{
     sync::{
         Arc,
-        atomic::{AtomicBool, AtomicUsize, Ordering},
+        atomic::{AtomicUsize, Ordering},
     },
     time::Duration,
 };
@@ -34,8 +34,6 @@ pub(crate) struct OpenedWorkspace {
     pub(crate) checks: CallMemory<CheckResult>,
     /// Lock that permits several reads, or one other tool, at a time.
     turn: RwLock<()>,
-    /// True while the files are those that the opening wrote: nobody had a turn, and no command ran.
-    is_untouched: AtomicBool,
     cancel: Mutex<CancellationToken>,
     last_used: Mutex<Instant>,
     running: AtomicUsize,
@@ -52,7 +50,7 @@ impl OpenedWorkspace {
     /// Creates the state of a workspace without calls. Its calls are cancelled with `stop`, and its end is
     /// published to `changed`.
     pub(crate) fn new(
-        (workspace, is_untouched): (Arc<Workspace>, bool),
+        workspace: Arc<Workspace>,
         index: Option<Arc<CommitIndex>>,
         slot: OwnedSemaphorePermit,
         base_origin: Option<BaseOrigin>,
@@ -65,7 +63,6 @@ impl OpenedWorkspace {
             calls: CallMemory::default(),
             checks: CallMemory::default(),
             turn: RwLock::default(),
-            is_untouched: AtomicBool::new(is_untouched),
             cancel: Mutex::new(stop.child_token()),
             last_used: Mutex::new(Instant::now()),
             running: AtomicUsize::new(0),
@@ -97,26 +94,20 @@ impl OpenedWorkspace {
 
     /// Takes a turn beside other reads.
     pub(crate) async fn shared_turn(&self) -> RwLockReadGuard<'_, ()> {
-        self.is_untouched.store(false, Ordering::Relaxed);
+        self.workspace.mark_touched();
         self.turn.read().await
     }
 
     /// Takes a turn alone.
     pub(crate) async fn exclusive_turn(&self) -> RwLockWriteGuard<'_, ()> {
-        self.is_untouched.store(false, Ordering::Relaxed);
+        self.workspace.mark_touched();
         self.turn.write().await
     }
 
     /// Takes a turn alone. Blocks.
     pub(crate) fn blocking_turn(&self) -> RwLockWriteGuard<'_, ()> {
-        self.is_untouched.store(false, Ordering::Relaxed);
+        self.workspace.mark_touched();
         self.turn.blocking_write()
-    }
-
-    /// Returns the workspace if its files serve the next run as they are.
-    pub(super) fn untouched_workspace(&self) -> Option<Arc<Workspace>> {
-        let is_untouched = self.is_untouched.load(Ordering::Relaxed);
-        is_untouched.then(|| Arc::clone(&self.workspace))
     }
 
     /// Prepares a launcher for the next command, unless a tool or check is running.
@@ -126,7 +117,7 @@ impl OpenedWorkspace {
         let Ok(_turn) = self.turn.try_write() else {
             return;
         };
-        self.is_untouched.store(false, Ordering::Relaxed);
+        self.workspace.mark_touched();
         let place = tools::build_command_context(&self.workspace);
         sandbox.prepare(place, &self.workspace.spare).await;
     }
@@ -204,7 +195,7 @@ mod tests {
         let (world, stop) = (World::new(), CancellationToken::new());
         let slot = Arc::new(Semaphore::new(1)).try_acquire_owned().unwrap();
         let (workspace, changed) = (Arc::clone(&world.call.workspace), watch::channel(()).0);
-        let opened = OpenedWorkspace::new((workspace, true), None, slot, None, changed, &stop);
+        let opened = OpenedWorkspace::new(workspace, None, slot, None, changed, &stop);
         let open = Arc::new(opened);
         for _ in 0..1000 {
             open.cancel_calls();

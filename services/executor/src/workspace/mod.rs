@@ -44,6 +44,7 @@ use std::{
     ffi::OsString,
     io,
     path::{Path, PathBuf},
+    sync::atomic::{AtomicBool, Ordering},
 };
 
 use domain::{CommitId, RepositoryName, RunId, TicketKey, cause::format_error_chain};
@@ -190,6 +191,7 @@ pub(crate) struct Workspace {
     pub(crate) results: ResultStore,
     /// Instructions of folders that the model has read.
     pub(crate) guides: FolderGuides,
+    is_touched: AtomicBool,
 }
 
 impl Workspace {
@@ -242,6 +244,8 @@ impl Workspace {
         let name: RepositoryName = "local/folder".parse().map_err(strange)?;
         let git = GitDirectory::adopt(git_dir, (base, base_branch), adopted);
         let mut workspace = Self::new(run, name, disk, git);
+        // The files belong to the user.
+        workspace.mark_touched();
         if is_new {
             let files = workspace.tree(repository.objects())?;
             workspace.git.base = adoption::commit_base(&repository, files)?;
@@ -270,7 +274,19 @@ impl Workspace {
             spare: IdleLauncher::default(),
             parser: ParserClient::default(),
             guides: FolderGuides::default(),
+            is_touched: AtomicBool::new(false),
         }
+    }
+
+    /// Records that the files may differ from a fresh checkout from now on: a command, a tool, a check or a snapshot begins,
+    /// or a state is restored.
+    pub(crate) fn mark_touched(&self) {
+        self.is_touched.store(true, Ordering::Relaxed);
+    }
+
+    /// Returns true when the files may differ from a fresh checkout.
+    pub(crate) fn is_touched(&self) -> bool {
+        self.is_touched.load(Ordering::Relaxed)
     }
 
     /// Worktree of the workspace.

@@ -1,4 +1,4 @@
-//! Prepared checkout that no run has used. A workspace at another commit changes only the files that differ.
+//! Prepared checkout in which no tool or command ran. A workspace at another commit changes only the files that differ.
 
 use std::path::{Path, PathBuf};
 
@@ -32,7 +32,7 @@ impl PreparedCheckout {
         Self::of_workspace(Workspace::create(folder, start, None)?)
     }
 
-    /// Moves the files of a workspace to `folder`. No command ran in it, and no tool changed it. Blocks.
+    /// Moves the files of an untouched workspace to `folder`. Blocks.
     pub(crate) fn from_untouched(folder: &Path, workspace: Workspace) -> Result<Self, WorkspaceError> {
         let place = disk::claim_folder(folder, &workspace.repository)?;
         let mut kept = Self::of_workspace(workspace)?;
