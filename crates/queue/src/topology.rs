@@ -43,9 +43,9 @@ const DUPLICATE_WINDOW: Duration = Duration::from_secs(120);
 // messages that are in hand at the same time.
 const MAX_ACK_PENDING: i64 = 10_000;
 
-// The server unpacks a whole file of messages to remove or read one of them, and soon forgets the result. In a work
+// The server decompresses a whole file of messages to remove or read one of them, and soon drops the result. In a work
 // queue that happened for every acknowledgment, in a bucket for every row that was not written lately.
-const UNPACKED: stream::Compression = stream::Compression::None;
+const UNCOMPRESSED: stream::Compression = stream::Compression::None;
 
 // The compared fields, by their names on the wire.
 const STREAM_FIELDS: [&str; 13] = [
@@ -103,7 +103,7 @@ fn work_queue(name: &str, subjects: String) -> stream::Config {
     stream::Config {
         retention: RetentionPolicy::WorkQueue,
         allow_direct: false,
-        compression: Some(UNPACKED),
+        compression: Some(UNCOMPRESSED),
         ..build_log_stream(name, subjects)
     }
 }
@@ -130,7 +130,7 @@ fn build_bucket_stream(bucket: KeyValueBucket) -> stream::Config {
         max_messages_per_subject: 1,
         discard: DiscardPolicy::New,
         deny_delete: true,
-        compression: Some(UNPACKED),
+        compression: Some(UNCOMPRESSED),
         ..build_log_stream(&bucket.stream(), bucket.all())
     }
 }

@@ -84,18 +84,18 @@ async fn older_stream_migrates_and_keeps_messages() {
 
 #[tokio::test]
 async fn other_compression_migrates_in_place() {
-    use stream::Compression::{None as Unpacked, S2};
+    use stream::Compression::{None as Uncompressed, S2};
     let wanted = [
         ("JOURNAL", S2),
         ("OBJ_objects", S2),
-        ("KV_runs", Unpacked),
-        ("DELIVERIES", Unpacked),
-        ("WAKEUPS", Unpacked),
+        ("KV_runs", Uncompressed),
+        ("DELIVERIES", Uncompressed),
+        ("WAKEUPS", Uncompressed),
     ];
     let world = World::new().await;
     let journal = world.queue.journal();
     for (name, compression) in &wanted {
-        let other = if *compression == S2 { Unpacked } else { S2 };
+        let other = if *compression == S2 { Uncompressed } else { S2 };
         change_stream_config(&world, name, Some(6), |config| {
             config.compression = Some(other);
         })
