@@ -231,7 +231,7 @@ async fn launch_nats(
     write_private(&file, &settings.text(data, port))?;
     let args = [Path::new("--config"), file.as_path()];
     let mut process = ServerProcess::spawn(NAME, program, &args, &data.join("nats.log"))?;
-    process.ready(async |pid| answering_port(data, pid).await).await?;
+    process.ready(async |pid| await_greeting(data, pid).await).await?;
     Ok(process)
 }
 
@@ -291,15 +291,15 @@ impl ClusterMember {
     }
 }
 
-/// Port from the file that the server writes for this process, once the server sends its greeting there.
-async fn answering_port(data: &Path, pid: u32) -> Option<u16> {
+/// Waits for the greeting of the server with this process id, at the port in the file that it writes; `None` without one.
+async fn await_greeting(data: &Path, pid: u32) -> Option<()> {
     let file = std::fs::read_to_string(data.join(format!("{NAME}_{pid}.ports"))).ok()?;
     let port = port_in(&file, "nats")?;
     let stream = TcpStream::connect(("127.0.0.1", port)).await.ok()?;
     let mut greeting = String::new();
     BufReader::new(stream).read_line(&mut greeting).await.ok()?;
     // Every caller uses `JetStream`, so a server without it does not count as ready.
-    (greeting.starts_with("INFO ") && greeting.contains("\"jetstream\":true")).then_some(port)
+    (greeting.starts_with("INFO ") && greeting.contains("\"jetstream\":true")).then_some(())
 }
 
 fn port_in(ports_file: &str, service: &str) -> Option<u16> {

@@ -29,7 +29,7 @@ static RESERVED: Mutex<VecDeque<UdpSocket>> = Mutex::new(VecDeque::new());
 /// When 1,000 random ports are all in use, or `/proc/net/tcp` cannot be read.
 pub fn free_port() -> io::Result<u16> {
     // No TCP socket tries the port: a process that is forked at this moment would hold a copy of it until its `exec`.
-    reserve(|port| match has_listener(port) {
+    reserve_port(|port| match has_listener(port) {
         Ok(true) => None,
         checked => Some(checked.map(|_| port)),
     })?
@@ -40,7 +40,7 @@ pub fn free_port() -> io::Result<u16> {
 /// # Errors
 /// When 1,000 random ports are all in use.
 pub fn bind_free_port() -> io::Result<TcpListener> {
-    reserve(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())
+    reserve_port(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).ok())
 }
 
 /// Returns true while a TCP socket of this host listens on the port, also in a process that only inherited it; false on
@@ -64,7 +64,7 @@ pub fn has_listener(port: u16) -> io::Result<bool> {
 }
 
 /// Reserves a random port that `take` accepts.
-fn reserve<T>(take: impl Fn(u16) -> Option<T>) -> io::Result<T> {
+fn reserve_port<T>(take: impl Fn(u16) -> Option<T>) -> io::Result<T> {
     let mut tries = std::iter::repeat_with(|| fastrand::u16(PORTS)).take(TRIES);
     let (taken, reservation) = tries
         .find_map(|port| {
