@@ -112,6 +112,7 @@ mod tests {
             assert!(!is_path_covered(pattern, path), "{pattern} {path}");
         }
     }
+
     #[test]
     fn repeated_letters_match_in_bounded_time() {
         let names = "a".repeat(200);
