@@ -26,9 +26,14 @@ fn render_receipt(receipt: &OutboundReceipt) -> TimelineLine {
         OutboundReceipt::DecisionAsked { head, .. } => format!("asked a person about {}", head.short()),
         OutboundReceipt::Started { patterns } => {
             let required: Vec<String> = patterns.iter().map(MetadataPattern::words).collect();
-            format!("told; the repository requires: {}", required.join("; "))
+            format!(
+                "updated the ticket; the repository requires: {}",
+                required.join("; ")
+            )
         }
-        OutboundReceipt::Told => return TimelineLine::new(Who::Reporter, "told").tone(Tone::Soft),
+        OutboundReceipt::Told => {
+            return TimelineLine::new(Who::Reporter, "updated the ticket").tone(Tone::Soft);
+        }
         OutboundReceipt::Rehearsed { would } => {
             let effects: usize = would.iter().map(|one| one.effects.len()).sum();
             let reports = would.len();
