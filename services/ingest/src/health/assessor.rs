@@ -34,17 +34,6 @@ pub(crate) struct AssessmentOutcome {
     pub(crate) again_at: Option<Timestamp>,
 }
 
-impl AssessmentOutcome {
-    /// End of the assessments of a pull request.
-    const fn last(step: Option<EventOutcome>) -> Self {
-        Self {
-            step,
-            is_computing: false,
-            again_at: None,
-        }
-    }
-}
-
 /// Assesses a pull request by its place; `None` when it is not an open one of ours.
 ///
 /// # Errors
@@ -63,16 +52,57 @@ pub(crate) async fn assess_place(
     }
 }
 
-/// Assesses an open pull request of ours.
+/// Assesses an open pull request of ours. Assessments of one pull request may overlap, and each may have read a state that the
+/// other one has not: the first stores its result, and the other one assesses again.
 ///
 /// # Errors
-/// A read that failed; the caller retries.
+/// A read that failed, or others that stored their results during each attempt; the caller retries.
 pub(crate) async fn assess_record(
     router: &EventRouter,
     record: &PullRequestRecord,
     queue: QueueMembership,
     source: TriggerChannel,
 ) -> Result<AssessmentOutcome, EventFailure> {
+    let mut taken = None;
+    for _ in 0..store::ATTEMPTS {
+        let StoredAssessment { outcome, is_stored } = assess_once(router, record, queue, source).await?;
+        // The same step is known in the next attempt, and counts as taken by this assessment.
+        let step = taken.take().or(outcome.step);
+        if is_stored {
+            return Ok(AssessmentOutcome { step, ..outcome });
+        }
+        taken = step.filter(|step| matches!(step, EventOutcome::Appended { .. }));
+    }
+    Err(queue::Error::Conflict.into())
+}
+
+/// Result of one attempt to assess a pull request.
+struct StoredAssessment {
+    outcome: AssessmentOutcome,
+    /// False when another assessment was stored since this one began.
+    is_stored: bool,
+}
+
+impl StoredAssessment {
+    /// End of the assessments of a pull request, for which nothing is stored.
+    const fn last(step: Option<EventOutcome>) -> Self {
+        Self {
+            outcome: AssessmentOutcome {
+                step,
+                is_computing: false,
+                again_at: None,
+            },
+            is_stored: true,
+        }
+    }
+}
+
+async fn assess_once(
+    router: &EventRouter,
+    record: &PullRequestRecord,
+    queue: QueueMembership,
+    source: TriggerChannel,
+) -> Result<StoredAssessment, EventFailure> {
     let ours = &record.pull_request;
     let (stored, revision) = store::read_health(&router.queue, &ours.repository, ours.number).await?;
     let book = router.rules.book();
@@ -91,7 +121,7 @@ pub(crate) async fn assess_record(
         Err(ReadError::Transferred(moved)) => {
             let end = router.end_transferred(moved, source).await?;
             store::remove_health(&router.queue, &ours.repository, ours.number).await?;
-            return Ok(AssessmentOutcome::last(Some(end)));
+            return Ok(StoredAssessment::last(Some(end)));
         }
         read => read?,
     };
@@ -100,7 +130,7 @@ pub(crate) async fn assess_record(
     let assessment = assess(&snapshot, &build_rules(rules, router.patience), &memory, now);
     if matches!(assessment.state, HealthState::Merged | HealthState::Closed) {
         store::remove_health(&router.queue, &ours.repository, ours.number).await?;
-        return Ok(AssessmentOutcome::last(None));
+        return Ok(StoredAssessment::last(None));
     }
     let step = match &assessment.step {
         Some(step) => {
@@ -130,11 +160,13 @@ pub(crate) async fn assess_record(
         base: snapshot.base,
         at: now,
     };
-    store::write_health(&router.queue, &assessed, revision).await?;
-    Ok(AssessmentOutcome {
-        step,
-        is_computing,
-        again_at,
+    Ok(StoredAssessment {
+        is_stored: store::write_health(&router.queue, &assessed, revision).await?,
+        outcome: AssessmentOutcome {
+            step,
+            is_computing,
+            again_at,
+        },
     })
 }
 

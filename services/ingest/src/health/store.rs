@@ -3,6 +3,10 @@
 use domain::{HealthRecord, RepositoryName};
 use queue::{FoundValue, KeyValueBucket, Queue, TableRevision};
 
+/// Attempts to store or remove a result while others store theirs. Few assess one pull request at the same time: its webhooks
+/// and a poll.
+pub(super) const ATTEMPTS: usize = 5;
+
 /// Record of a pull request's last assessment with its revision, if there is one.
 pub(crate) type StoredHealth = (Option<HealthRecord>, Option<TableRevision>);
 
@@ -20,19 +24,20 @@ pub(crate) async fn read_health(
     })
 }
 
-/// Stores an assessment. Another process that assessed at the same time keeps its result: both read the same state.
+/// Stores an assessment; false when another one was stored since `last` was read.
 pub(crate) async fn write_health(
     queue: &Queue,
     record: &HealthRecord,
     last: Option<TableRevision>,
-) -> Result<(), queue::Error> {
+) -> Result<bool, queue::Error> {
     let records = queue.table::<HealthRecord>(KeyValueBucket::Control);
     let ours = &record.pull_request;
     match records
         .put(&build_key(&ours.repository, ours.number), record, last)
         .await
     {
-        Ok(_) | Err(queue::Error::Conflict) => Ok(()),
+        Ok(_) => Ok(true),
+        Err(queue::Error::Conflict) => Ok(false),
         Err(error) => Err(error),
     }
 }
@@ -43,14 +48,17 @@ pub(crate) async fn remove_health(
     repository: &RepositoryName,
     number: u64,
 ) -> Result<(), queue::Error> {
-    let (_, revision) = read_health(queue, repository, number).await?;
-    let Some(revision) = revision else { return Ok(()) };
     let records = queue.table::<HealthRecord>(KeyValueBucket::Control);
-    match records.delete_at(&build_key(repository, number), revision).await {
-        // Another process wrote it or removed it at the same time, and decides about it.
-        Ok(()) | Err(queue::Error::Conflict) => Ok(()),
-        Err(error) => Err(error),
+    for _ in 0..ATTEMPTS {
+        let (_, revision) = read_health(queue, repository, number).await?;
+        let Some(revision) = revision else { return Ok(()) };
+        match records.delete_at(&build_key(repository, number), revision).await {
+            // An assessment that began before the end was stored meanwhile, or another process removed the record.
+            Err(queue::Error::Conflict) => {}
+            removed => return removed,
+        }
     }
+    Err(queue::Error::Conflict)
 }
 
 fn build_key(repository: &RepositoryName, number: u64) -> String {

@@ -546,6 +546,46 @@ async fn push_assesses_others_after_failed_read() {
 }
 
 #[tokio::test]
+async fn overlapping_assessment_is_repeated() {
+    let (forge, ours) = start_forge_with_pulls(1).await;
+    let h = start_after_only_poll(&forge, &ours).await;
+    let health = h.queue.table::<domain::HealthRecord>(KeyValueBucket::Control);
+    let key = "health:acme/shop#1";
+    push_to_base(&h, "first").await;
+    let assessed = async || health.get(key).await.expect("record");
+    let (first, mut last) = poll_until("an assessment", DEADLINE, assessed)
+        .await
+        .expect("assessment");
+    // An assessment that knows less stores its result while another one reads. A slow machine may need a second try.
+    let older = domain::HealthRecord {
+        state: domain::HealthState::Ready,
+        ..first.clone()
+    };
+    for round in 1..=20 {
+        let reads = || count_assessments(&forge, &ours)[0];
+        let before = reads();
+        forge.set_delay(Duration::from_millis(200));
+        push_to_base(&h, &format!("push-{round}")).await;
+        let reading = async || (reads() > before).then_some(());
+        poll_until("a read", DEADLINE, reading).await.expect("read");
+        let between = health.put(key, &older, Some(last)).await;
+        forge.set_delay(Duration::ZERO);
+        let repeated = async || {
+            let (record, revision) = health.get(key).await.expect("record").expect("assessment");
+            (revision > last && record.state == first.state).then_some(revision)
+        };
+        last = poll_until("the later result", DEADLINE, repeated)
+            .await
+            .expect("result");
+        if between.is_ok() {
+            h.stop().await;
+            return;
+        }
+    }
+    panic!("no result was stored during an assessment");
+}
+
+#[tokio::test]
 async fn ticket_from_api_shows_health() {
     let forge = start_forge().await;
     let h = Harness::start_with(NEVER, |config| {
