@@ -407,6 +407,12 @@ impl ProviderError {
         }
     }
 
+    /// Returns true if the error names the time of the next attempt. Google words its limit for a minute like an
+    /// exhausted account.
+    fn names_time(&self) -> bool {
+        self.after.is_some() || retry_hint::read_message(&self.message).is_some()
+    }
+
     /// Classifies the error, if more than a plain refusal is known.
     pub(super) fn kind(&self) -> Option<ProviderErrorKind> {
         let class = self.class.as_deref().unwrap_or_default().to_ascii_lowercase();
@@ -419,7 +425,7 @@ impl ProviderError {
             Some(ProviderErrorKind::Final(RefusalCause::ContextTooLong))
         } else if is(&["invalid_encrypted_content"]) || says(STALE_THINKING) {
             Some(ProviderErrorKind::StaleThinking)
-        } else if is(&NO_CREDIT_CLASSES) || says(&NO_CREDIT) {
+        } else if is(&NO_CREDIT_CLASSES) || (says(&NO_CREDIT) && !self.names_time()) {
             Some(ProviderErrorKind::Final(RefusalCause::NoCredit))
         } else if is(&[
             "not_found_error",
@@ -649,6 +655,30 @@ mod tests {
                 "{message}"
             );
         }
+    }
+
+    #[test]
+    fn quota_with_named_time_is_no_lack_of_credit() {
+        let says = "You exceeded your current quota, please check your plan and billing details.";
+        let details = r#"[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34s"}]"#;
+        for (message, details, waits) in [
+            (format!("{says} limit: 10\\nPlease retry in 34.07s."), "[]", true),
+            (says.to_owned(), details, true),
+            (says.to_owned(), "[]", false),
+        ] {
+            let body = format!(
+                r#"[{{"error":{{"code":429,"message":"{message}","status":"RESOURCE_EXHAUSTED","details":{details}}}}}]"#
+            );
+            let kind = ProviderError::read(body.as_bytes(), None).kind();
+            let wanted = (!waits).then_some(ProviderErrorKind::Final(RefusalCause::NoCredit));
+            assert_eq!(kind, wanted, "{body}");
+        }
+        // A class for it is certain.
+        let class = ProviderError::new("insufficient_quota", "Please try again in 20s.");
+        assert_eq!(
+            class.kind(),
+            Some(ProviderErrorKind::Final(RefusalCause::NoCredit))
+        );
     }
 
     #[test]
