@@ -50,10 +50,15 @@ impl ReplyCollector for ChatCollector {
         let is_first = |choice: &&Value| parse_count(&choice["index"]).unwrap_or(0) == 0;
         for choice in choices.into_iter().flatten().filter(is_first) {
             self.reasons.take(choice["finish_reason"].as_str());
-            // A server without streaming sends the whole message.
-            let delta = [&choice["delta"], &choice["message"]];
-            for delta in delta.into_iter().filter(|delta| delta.is_object()) {
-                self.delta(delta)?;
+            if choice["delta"].is_object() {
+                self.delta(&choice["delta"])?;
+            }
+            // A server without streaming sends the whole message. Some servers repeat it in the last event of a stream.
+            let message = &choice["message"];
+            if self.repeats_text(message) {
+                self.take_calls(message)?;
+            } else if message.is_object() {
+                self.delta(message)?;
             }
         }
         Ok(StreamProgress::More)
@@ -129,6 +134,15 @@ impl ChatCollector {
         self.refused |= delta["refusal"]
             .as_str()
             .is_some_and(|refusal| !refusal.is_empty());
+        self.take_calls(delta)
+    }
+
+    /// Returns true if a whole message has the text of the events before it.
+    fn repeats_text(&self, message: &Value) -> bool {
+        !self.text.is_empty() && message["content"].as_str() == Some(self.text.as_str())
+    }
+
+    fn take_calls(&mut self, delta: &Value) -> Result<(), AttemptFailure> {
         match &delta["tool_calls"] {
             Value::Array(calls) => calls.iter().try_for_each(|call| self.calls.take(call))?,
             call @ Value::Object(_) => self.calls.take(call)?,

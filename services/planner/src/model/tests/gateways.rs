@@ -393,6 +393,28 @@ fn chat_reply_ends_by_its_content() {
 }
 
 #[test]
+fn whole_message_after_its_deltas_counts_once() {
+    let call = json!({ "id": "a", "type": "function", "function": whole_call("a") });
+    let deltas = [
+        json!({ "content": "Hm" }),
+        json!({ "content": "." }),
+        call_delta(json!({ "index": 0, "id": "a", "type": "function", "function": whole_call("a") })),
+    ];
+    let last = |message: Value| {
+        let choice = json!({ "index": 0, "finish_reason": "tool_calls", "message": message });
+        format!("data: {}\n\n", json!({ "model": "m", "choices": [choice] }))
+    };
+    let repeated = last(json!({ "role": "assistant", "content": "Hm.", "tool_calls": [call] }));
+    let bare = last(json!({ "role": "assistant", "content": "" }));
+    for message in [repeated, bare] {
+        let wire = chat_stream(&deltas, &json!("tool_calls"), "") + &message + DONE;
+        let reply = read_wire("openai", &wire).unwrap();
+        assert_eq!(reply.text(), "Hm.", "{message}");
+        assert_eq!(list_call_paths(&reply), build_expected_calls(&["a"]), "{message}");
+    }
+}
+
+#[test]
 fn unstreamed_chat_reply_is_read() {
     let message = json!({
         "model": "m", "usage": { "prompt_tokens": 7, "completion_tokens": 5 },
