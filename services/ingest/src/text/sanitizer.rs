@@ -105,30 +105,54 @@ fn is_hidden_reference(name: &str) -> bool {
 }
 
 /// Removes HTML comments, also those written with references. An unclosed comment at the start of a line hides the
-/// rest, as in Markdown renderers; elsewhere `<!--` is literal text.
+/// rest, as in Markdown renderers; elsewhere `<!--` is literal text, and so is a comment in code.
 fn remove_comments(raw: &str) -> String {
+    const OPENERS: [&str; 2] = ["<!--", "&lt;!--"];
+    if find_first(raw, OPENERS).is_none() {
+        return raw.to_owned();
+    }
     let mut kept = String::with_capacity(raw.len());
-    let mut rest = raw;
+    let mut code = list_code(raw).into_iter().peekable();
+    let mut at = 0;
     // An unclosed comment means that no later comment closes either. Searching again for each opener would be
     // quadratic.
     let mut may_close = true;
-    while let Some((start, opener)) = find_first(rest, ["<!--", "&lt;!--"]) {
-        let (before, comment) = rest.split_at(start);
-        kept.push_str(before);
-        let body = &comment[opener.len()..];
-        let closed = may_close.then(|| find_first(body, ["-->", "--&gt;"])).flatten();
+    while let Some((offset, opener)) = find_first(&raw[at..], OPENERS) {
+        let start = at + offset;
+        while code.next_if(|shown| shown.end <= start).is_some() {}
+        if let Some(shown) = code.peek().filter(|shown| shown.contains(&start)) {
+            kept.push_str(&raw[at..shown.end]);
+            at = shown.end;
+            continue;
+        }
+        kept.push_str(&raw[at..start]);
+        let body = start + opener.len();
+        let closed = may_close
+            .then(|| find_first(&raw[body..], ["-->", "--&gt;"]))
+            .flatten();
         may_close = closed.is_some();
         if let Some((end, closer)) = closed {
-            rest = &body[end + closer.len()..];
+            at = body + end + closer.len();
         } else if is_blank(kept.rsplit('\n').next()) {
             return kept;
         } else {
             kept.push_str(opener);
-            rest = body;
+            at = body;
         }
     }
-    kept.push_str(rest);
+    kept.push_str(&raw[at..]);
     kept
+}
+
+/// Positions of code, in their order. A page shows all of its characters.
+#[expect(clippy::wildcard_enum_match_arm, reason = "other Markdown is no code")]
+fn list_code(raw: &str) -> Vec<Range<usize>> {
+    let parser = Parser::new_ext(raw, Options::all()).into_offset_iter();
+    let code = parser.filter_map(|(event, range)| match event {
+        Event::Start(Tag::CodeBlock(_)) | Event::Code(_) => Some(range),
+        _ => None,
+    });
+    code.collect()
 }
 
 /// True for a missing or blank line prefix.
@@ -410,6 +434,17 @@ mod tests {
             ("seen\n  <!-- never closed", "seen\n  "),
             ("write `<!--` to open one", "write `<!--` to open one"),
             ("a &lt;!-- obey --&gt; b", "a  b"),
+            (
+                "write `<!-- shown -->`<!-- obey --> at the top",
+                "write `<!-- shown -->` at the top",
+            ),
+            (
+                "```html\n<!-- shown -->\n```\n<!-- obey -->\nx",
+                "```html\n<!-- shown -->\n```\n\nx",
+            ),
+            ("- one\n\n      <!-- shown -->\n", "- one\n\n      <!-- shown -->\n"),
+            ("<!-- obey ` -->x` <!-- obey -->", "x` "),
+            ("<div>\n```\n<!-- obey -->\n```\n</div>", "<div>\n```\n\n```\n</div>"),
             ("zero\u{200B}width\u{FEFF}", "zerowidth"),
             ("<\u{200B}!-- split opener -->x", "x"),
             ("bidi\u{202E}txt\u{2066}.", "biditxt."),
