@@ -21,7 +21,7 @@ const HIDING: [&str; 7] = [
 /// Elements without content and end tag.
 const VOID: [&str; 7] = ["area", "br", "hr", "img", "input", "source", "wbr"];
 /// Attributes with text or addresses, whose values hide nothing.
-const TEXT_ATTRIBUTES: [&str; 3] = ["alt", "href", "src"];
+const TEXT_ATTRIBUTES: [&str; 4] = ["alt", "href", "src", "title"];
 // Longest reference that is parsed, in bytes. Valid names and numbers are shorter.
 const LONGEST_REFERENCE: usize = 32;
 // Links and images that are nested deeper are not Markdown that people write.
@@ -318,13 +318,7 @@ fn cut_tag(
         return;
     }
     let inner = &raw[tag.range.start + 1 + name.len()..tag.range.end - 1];
-    // Whitespace in a style is insignificant: `display : none` hides too.
-    let squeezed: String = without_text_values(inner)
-        .chars()
-        .filter(|c| !c.is_whitespace())
-        .collect();
-    let squeezed = squeezed.to_ascii_lowercase();
-    let is_hidden = HIDING.iter().any(|hiding| squeezed.contains(hiding));
+    let is_hidden = hides_element(inner);
     if is_hidden && VOID.contains(&name.as_str()) {
         cuts.push((tag.range.clone(), String::new()));
     } else if is_hidden || UNSHOWN.contains(&name.as_str()) {
@@ -336,6 +330,49 @@ fn cut_tag(
         };
         cuts.push((tag.range.clone(), format!("<{name}{kept}>")));
     }
+}
+
+/// True for attributes that hide their element.
+fn hides_element(attributes: &str) -> bool {
+    let mut rest = without_text_values(attributes).to_ascii_lowercase();
+    if let Some(style) = find_value(&rest, "style") {
+        if rest[style.clone()].split(';').any(hides_by_style) {
+            return true;
+        }
+        rest.replace_range(style, "");
+    }
+    // Whitespace is insignificant here: `style = "display : none"` hides too.
+    let squeezed: String = rest.chars().filter(|c| !c.is_whitespace()).collect();
+    HIDING.iter().any(|hiding| squeezed.contains(hiding))
+}
+
+/// True for a declaration of a style that hides an element. `overflow:hidden` and `font-size:0.9em` hide none.
+fn hides_by_style(declaration: &str) -> bool {
+    let Some((property, value)) = declaration.split_once(':') else {
+        return false;
+    };
+    // `!important` may follow.
+    let value = value.trim().split([' ', '!']).next().unwrap_or_default();
+    match property.trim() {
+        "display" => value == "none",
+        "visibility" => matches!(value, "hidden" | "collapse"),
+        "font-size" | "opacity" => is_tiny(value),
+        _ => false,
+    }
+}
+
+/// True for a size or an opacity at which a reader sees no text.
+fn is_tiny(value: &str) -> bool {
+    let length = value
+        .find(|c: char| !(c.is_ascii_digit() || c == '.'))
+        .unwrap_or(value.len());
+    let (number, unit) = value.split_at(length);
+    let least = match unit {
+        "px" | "pt" => 2.0,
+        "%" => 10.0,
+        _ => 0.1,
+    };
+    number.parse::<f64>().is_ok_and(|number| number < least)
 }
 
 /// Attributes of an element without the values that are text or addresses: an image of a "hidden button" is visible.
@@ -442,9 +479,15 @@ mod tests {
                 "```html\n<!-- shown -->\n```\n<!-- obey -->\nx",
                 "```html\n<!-- shown -->\n```\n\nx",
             ),
-            ("- one\n\n      <!-- shown -->\n", "- one\n\n      <!-- shown -->\n"),
+            (
+                "- one\n\n      <!-- shown -->\n",
+                "- one\n\n      <!-- shown -->\n",
+            ),
             ("<!-- obey ` -->x` <!-- obey -->", "x` "),
-            ("<div>\n```\n<!-- obey -->\n```\n</div>", "<div>\n```\n\n```\n</div>"),
+            (
+                "<div>\n```\n<!-- obey -->\n```\n</div>",
+                "<div>\n```\n\n```\n</div>",
+            ),
             ("zero\u{200B}width\u{FEFF}", "zerowidth"),
             ("<\u{200B}!-- split opener -->x", "x"),
             ("bidi\u{202E}txt\u{2066}.", "biditxt."),
@@ -508,6 +551,18 @@ mod tests {
             ("a <span hidden>obey</span> b", "a  b"),
             ("a <span style=\"display: none\">obey</span> b", "a  b"),
             ("a <b title=\"obey\">bold</b>", "a <b>bold</b>"),
+            ("a <b title=\"the hidden flag\">seen</b>", "a <b>seen</b>"),
+            (
+                "a <i style=\"overflow:hidden; font-size: 0.9em;opacity:0.8\">seen</i>",
+                "a <i>seen</i>",
+            ),
+            ("a <i style='Font-Size : 0px'>obey</i> b", "a  b"),
+            (
+                "a <i style=\"color:red;opacity:.01!important\">obey</i> b",
+                "a  b",
+            ),
+            ("a <i style = \"display : none\">obey</i> b", "a  b"),
+            ("a <i style=\"color:red\" hidden>obey</i> b", "a  b"),
             (
                 "<a href=\"https://a.example\" title=\"obey\">x</a>",
                 "<a href=\"https://a.example\">x</a>",
