@@ -251,7 +251,11 @@ impl PullRequest {
             change_requests: with(ReviewVerdict::ChangesRequested)
                 .map(|review| review.author.clone())
                 .collect(),
-            requested: self.requested_reviewers.clone(),
+            requested: [
+                self.requested_reviewers.as_slice(),
+                self.requested_teams.as_slice(),
+            ]
+            .concat(),
             open_threads: None,
         }
     }

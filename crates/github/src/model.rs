@@ -195,6 +195,8 @@ pub struct PullRequest {
     pub closed_at: Option<Timestamp>,
     /// Logins whose review is requested and pending.
     pub requested_reviewers: Vec<String>,
+    /// Teams whose review is requested and pending, such as `acme/shop-owners`.
+    pub requested_teams: Vec<String>,
     /// Names of its labels.
     pub labels: Vec<String>,
     /// Lock of its conversation; absent while it is not locked.

@@ -135,14 +135,14 @@ pub struct IssueComment {
     pub updated_at: Timestamp,
 }
 
-/// Request for a user's review of a pull request.
+/// Request for a review of a pull request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReviewRequest {
     /// Id of the request's event.
     pub id: u64,
     /// Account that requested it; absent when the account was deleted.
     pub by: Option<GitHubUser>,
-    /// Login of the requested reviewer.
+    /// Login of the requested reviewer, or name of the requested team, such as `acme/shop-owners`.
     pub reviewer: String,
     /// Time of the request.
     pub at: Timestamp,

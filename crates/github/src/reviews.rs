@@ -103,7 +103,7 @@ impl ReviewReader {
         Ok(found.files.into_iter().map(PullRequestFile::from).collect())
     }
 
-    /// Lists the review requests of users for a pull request, oldest first, among its first 1,000 events.
+    /// Lists the requests for reviews of a pull request, oldest first, among its first 1,000 events.
     ///
     /// # Errors
     /// [`Error::NotFound`] when the pull request is missing.
@@ -117,7 +117,7 @@ impl ReviewReader {
         let found: Vec<WireIssueEvent> = client.list_again(repository, &path, MAX_EVENT_PAGES).await?;
         Ok(found
             .into_iter()
-            .filter_map(WireIssueEvent::into_request)
+            .filter_map(|event| event.into_request(repository.owner()))
             .collect())
     }
 

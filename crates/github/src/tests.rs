@@ -9,7 +9,8 @@ use crate::{
     ReviewVerdict, Settings, conclude_checks, is_key_mentioned,
     wire::{
         WireBranch, WireCheckRun, WireCheckRuns, WireCollaboratorPermission, WireCombinedStatus,
-        WireCommitRuns, WireCommitStatus, WireComparison, WirePullRequest, WireRepository, WireWorkflowRun,
+        WireCommitRuns, WireCommitStatus, WireComparison, WireIssueEvent, WirePullRequest, WireRepository,
+        WireWorkflowRun,
     },
 };
 
@@ -94,6 +95,32 @@ fn last_judgment_of_each_person_counts() {
     let state = pull.summarize_reviews(&reviews);
     assert_eq!((state.approvals, state.approvals_of_head), (2, 1));
     assert_eq!(state.change_requests, ["eve"]);
+}
+
+#[test]
+fn requested_team_counts_among_pending_reviews() {
+    let sha = "a".repeat(40);
+    let wire: WirePullRequest = serde_json::from_value(json!({
+        "number": 7, "title": "Login", "state": "open", "user": null, "body": null,
+        "head": { "ref": "x", "sha": sha, "repo": null },
+        "base": { "ref": "main", "sha": sha, "repo": { "full_name": "acme/shop" } },
+        "requested_reviewers": [{ "login": "rita" }],
+        "requested_teams": [{ "id": 1, "name": "Shop Owners", "slug": "shop-owners" }],
+    }))
+    .unwrap();
+    let state = PullRequest::from(wire).summarize_reviews(&[]);
+    assert_eq!(state.requested, ["rita", "acme/shop-owners"]);
+    let event = |asked: &str, of: Value| -> Option<String> {
+        let wire: WireIssueEvent = serde_json::from_value(json!({
+            "id": 5, "event": "review_requested", "actor": null, "created_at": "2026-11-21T10:00:00Z", asked: of,
+        }))
+        .unwrap();
+        wire.into_request("acme").map(|request| request.reviewer)
+    };
+    let team = event("requested_team", json!({ "slug": "shop-owners" }));
+    assert_eq!(team.as_deref(), Some("acme/shop-owners"));
+    let user = event("requested_reviewer", json!({ "login": "rita" }));
+    assert_eq!(user.as_deref(), Some("rita"));
 }
 
 fn check_run(status: &str, ended: &Value) -> CommitCheck {

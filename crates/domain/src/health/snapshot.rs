@@ -104,7 +104,7 @@ pub struct ApprovalCount {
     /// True when no approval is about the last push, and the branch requires one.
     #[serde(default, skip_serializing_if = "is_default")]
     pub lacks_last_push: bool,
-    /// Logins whose review is requested and pending; GitHub adds the owners of the changed files.
+    /// Logins and teams whose review is requested and pending; GitHub adds the owners of the changed files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub requested: Vec<String>,
 }
@@ -258,7 +258,7 @@ pub struct ReviewState {
     pub approvals_of_head: u32,
     /// Logins of people whose last judgment requests changes.
     pub change_requests: Vec<String>,
-    /// Logins whose review is requested and pending.
+    /// Logins and teams whose review is requested and pending.
     pub requested: Vec<String>,
     /// Number of unresolved threads; absent when they were not counted.
     pub open_threads: Option<u32>,

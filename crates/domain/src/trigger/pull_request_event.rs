@@ -67,7 +67,7 @@ pub struct PullRequestEnd {
 pub struct AwaitedReview {
     /// The pull request that waits.
     pub pull_request: PullRequestRef,
-    /// Logins of the requested reviewers.
+    /// Logins of the requested reviewers, and requested teams.
     pub reviewers: Vec<String>,
     /// Time of the review request.
     pub since: Timestamp,

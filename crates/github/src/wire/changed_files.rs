@@ -3,7 +3,10 @@
 use domain::{CommitId, PullRequestFile};
 use serde::Deserialize;
 
-use super::{parse_instant, people::WireUser};
+use super::{
+    parse_instant,
+    people::{WireTeam, WireUser},
+};
 use crate::ReviewRequest;
 
 #[derive(Deserialize)]
@@ -43,18 +46,21 @@ pub(crate) struct WireIssueEvent {
     actor: Option<WireUser>,
     created_at: Option<String>,
     requested_reviewer: Option<WireUser>,
+    requested_team: Option<WireTeam>,
 }
 
 impl WireIssueEvent {
-    /// Converts a request for a user's review; `None` for other events and for teams.
-    pub(crate) fn into_request(self) -> Option<ReviewRequest> {
+    /// Converts a request for the review of a user or of a team of the organization; `None` for other events.
+    pub(crate) fn into_request(self, organization: &str) -> Option<ReviewRequest> {
         if self.event != "review_requested" {
             return None;
         }
+        let user = self.requested_reviewer.map(|user| user.login);
+        let team = self.requested_team.and_then(|team| team.into_name(organization));
         Some(ReviewRequest {
             id: self.id,
             by: self.actor.map(WireUser::into_user),
-            reviewer: self.requested_reviewer?.login,
+            reviewer: user.or(team)?,
             at: parse_instant(self.created_at.as_deref()).unwrap_or_default(),
         })
     }

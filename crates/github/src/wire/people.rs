@@ -27,6 +27,24 @@ impl WireUser {
     }
 }
 
+/// Team of an organization.
+#[derive(Deserialize)]
+pub(crate) struct WireTeam {
+    #[serde(default)]
+    slug: String,
+}
+
+impl WireTeam {
+    /// Name with the organization, as GitHub writes it; `None` for a team that GitHub does not name.
+    pub(super) fn into_name(self, organization: &str) -> Option<String> {
+        match (organization, self.slug.as_str()) {
+            (_, "") => None,
+            ("", _) => Some(self.slug),
+            (organization, slug) => Some(format!("{organization}/{slug}")),
+        }
+    }
+}
+
 pub(super) fn resolve_login(user: Option<WireUser>) -> String {
     // GitHub shows deleted accounts as the user `ghost`.
     user.map_or_else(|| "ghost".to_owned(), |user| user.login)

@@ -6,7 +6,7 @@ use serde::Deserialize;
 use super::{
     issues::WireLabel,
     parse_instant, parse_lock,
-    people::{WireUser, resolve_login},
+    people::{WireTeam, WireUser, resolve_login},
 };
 use crate::{PullRequest, PullRequestMerge, PullRequestState, progress_note::has_progress_note};
 
@@ -32,6 +32,8 @@ pub(crate) struct WirePullRequest {
     closed_at: Option<String>,
     #[serde(default)]
     requested_reviewers: Vec<WireUser>,
+    #[serde(default)]
+    requested_teams: Vec<WireTeam>,
     #[serde(default)]
     labels: Vec<WireLabel>,
     /// Null while GitHub computes it; absent in lists.
@@ -91,6 +93,14 @@ fn parse_merge_state(mergeable: Option<bool>, state: &str) -> MergeState {
 
 impl From<WirePullRequest> for PullRequest {
     fn from(wire: WirePullRequest) -> Self {
+        let base = wire.base.repo.as_ref();
+        let organization = base.and_then(|repository| repository.full_name.split('/').next());
+        let organization = organization.unwrap_or_default().to_owned();
+        let requested_teams = wire
+            .requested_teams
+            .into_iter()
+            .filter_map(|team| team.into_name(&organization))
+            .collect();
         let merge = PullRequestMerge {
             state: parse_merge_state(wire.mergeable, &wire.mergeable_state),
             base: Some(wire.base.sha),
@@ -129,6 +139,7 @@ impl From<WirePullRequest> for PullRequest {
                 .into_iter()
                 .map(|user| user.login)
                 .collect(),
+            requested_teams,
             labels: wire.labels.into_iter().map(|label| label.name).collect(),
             lock: parse_lock(wire.locked, wire.active_lock_reason),
             merge,

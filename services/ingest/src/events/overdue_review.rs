@@ -45,7 +45,8 @@ impl EventKind for OverdueReviewEvent {
         let now = facts.pull_request(&ours.repository, &ours.number)?;
         // Our own reviewer account needs no reminder.
         let is_person = |login: &&String| !rules.pull_request.reviewer.eq_ignore_ascii_case(login);
-        let people: Vec<&String> = now.requested_reviewers.iter().filter(is_person).collect();
+        let people = now.requested_reviewers.iter().filter(is_person);
+        let people: Vec<&String> = people.chain(&now.requested_teams).collect();
         if is_closed(now) || now.draft || people.is_empty() {
             return Ok(EventVerdict::nothing("the pull request waits for no review"));
         }
@@ -167,6 +168,31 @@ mod tests {
             }
         }
         assert_eq!(days, [3, 6]);
+    }
+
+    #[test]
+    fn overdue_review_of_team_is_reminded() {
+        let event = OverdueReviewEvent::from_poll(build_pull_record());
+        let team = || "acme/owners".to_owned();
+        let now = PullRequest {
+            requested_reviewers: Vec::new(),
+            requested_teams: vec![team()],
+            ..build_review_candidate()
+        };
+        let mut facts = build_overdue_facts(RULES, now, 4, &[]);
+        let request = ReviewRequest {
+            id: 2,
+            by: None,
+            reviewer: team(),
+            at: ASKED,
+        };
+        facts.put_review_requests(build_repository_name(), 7, vec![request]);
+        let reason = PullRequestEvent::ReviewAwaited(AwaitedReview {
+            pull_request: build_pull_reference(),
+            reviewers: vec![team()],
+            since: ASKED,
+        });
+        assert_eq!(expect_trigger(&event, &facts).reason, TriggerReason::from(reason));
     }
 
     #[test]

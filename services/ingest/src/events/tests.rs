@@ -852,6 +852,7 @@ pub(super) fn pull_request() -> PullRequest {
         updated_at: None,
         closed_at: None,
         requested_reviewers: Vec::new(),
+        requested_teams: Vec::new(),
         labels: Vec::new(),
         lock: None,
         merge: github::PullRequestMerge::default(),

@@ -67,7 +67,8 @@ impl OutboundEffect for RequestReview {
             modules: asked.rules.map_or(&[], |rules| &rules.modules),
         };
         let mut others = code_experts::find_file_owners(outside, &self.pull_request, &now, owners).await?;
-        let is_nobody = waiting.is_empty() && others.is_empty() && now.requested_reviewers.is_empty();
+        let is_requested = !now.requested_reviewers.is_empty() || !now.requested_teams.is_empty();
+        let is_nobody = waiting.is_empty() && others.is_empty() && !is_requested;
         if is_nobody && rules.touched_authors > 0 {
             others =
                 code_experts::find_line_authors(outside, &self.pull_request, &now, rules.touched_authors)
