@@ -1,7 +1,7 @@
 //! Orders in comments: a first line that starts with a slash, as people write it.
 //!
 //! Case, full-width characters, hidden characters, punctuation, a mention of Journeyman before the order and words after
-//! it do not matter. Code, quotations and escapes are not orders.
+//! it do not matter, nor do quotations above it. Code, quotations and escapes are not orders.
 
 use std::borrow::Cow;
 
@@ -66,8 +66,13 @@ pub(crate) enum OrderReading {
 impl OrderReading {
     /// Reads a comment. `strip_mention` returns the text after a mention of Journeyman at the start of a line.
     pub(crate) fn of(comment: &str, strip_mention: impl Fn(&str) -> Option<&str>) -> Self {
-        let mut lines = comment.lines();
-        let Some(first) = lines.by_ref().find(|line| !is_blank(line)) else {
+        let mut lines = comment.lines().skip_while(|line| is_blank(line)).peekable();
+        // A reply quotes what it answers. Lines up to the next blank one belong to the quotation.
+        while lines.peek().is_some_and(|line| is_quotation(line)) {
+            while lines.next_if(|line| !is_blank(line)).is_some() {}
+            while lines.next_if(|line| is_blank(line)).is_some() {}
+        }
+        let Some(first) = lines.next() else {
             return Self::Text;
         };
         if is_indented_code(first) {
@@ -129,6 +134,11 @@ impl CommentCommand {
 /// True for a line that a reader sees as empty.
 fn is_blank(line: &str) -> bool {
     line.chars().all(|c| c.is_whitespace() || is_hidden(c))
+}
+
+/// True for a line of a quotation in Markdown.
+fn is_quotation(line: &str) -> bool {
+    !is_indented_code(line) && line.trim_start().starts_with('>')
 }
 
 /// True for a line of an indented code block of Markdown.
@@ -261,6 +271,9 @@ mod tests {
             "@us /stop",
             "@us\u{a0}/Stop, please",
             "/stop\n\nOn Monday Ada wrote:\n> /retry",
+            "> Shall I go on?\n> It takes a day.\n\n/stop",
+            "> Shall I go on?\r\n>\r\n> /retry\r\n\r\n/Stop, please",
+            ">one\n\n> two\n\n@us /stop",
         ] {
             assert_eq!(read_command(text), Some(CommentCommand::Stop), "{text:?}");
         }
@@ -287,6 +300,11 @@ mod tests {
             "```\n/stop\n```",
             "~~~\n/stop\n~~~",
             "> /stop",
+            "> /stop\n\n",
+            "> Shall I go on?\n/stop",
+            "> Shall I go on?\n\n    /stop",
+            "> /stop\n\nWhy?",
+            "Why?\n\n> it goes on\n\n/stop",
             "\\/stop",
             "\\\u{ff0f}stop",
             "please /stop",
