@@ -33,14 +33,12 @@ pub(crate) fn parse_push(output: &cli::GitOutput, branch: &str) -> Result<PushRe
         "=" => Ok(PushResult::UpToDate),
         "!" if is_name_conflict(text, &output.stderr) => Err(Error::BranchInTheWay {
             branch: branch.to_owned(),
-            by: parse_conflicting_branch(&output.stderr).unwrap_or_default(),
+            by: parse_conflicting_branch(&output.stderr)
+                .or_else(|| parse_conflicting_branch(text))
+                .unwrap_or_default(),
         }),
         "!" if is_queued(&output.stderr) => Err(Error::Queued(branch.to_owned())),
-        // "stale info" is git's refusal of the lease, "failed to update ref" that of a server whose ref moved
-        // meanwhile.
-        "!" if text.contains("stale info") || text.contains("failed to update ref") => {
-            Err(Error::LeaseStale(text.to_owned()))
-        }
+        "!" if is_moved(text) => Err(Error::LeaseStale(text.to_owned())),
         "!" => Err(Error::Rejected(format!(
             "{text}; {}",
             summarize_rejection(&output.stderr)
@@ -65,7 +63,23 @@ fn summarize_rejection(stderr: &str) -> String {
 /// of GitHub.
 fn is_name_conflict(text: &str, stderr: &str) -> bool {
     let words = ["directory file conflict", "refname conflict", "name conflict"];
-    words.iter().any(|words| text.contains(words)) || stderr.contains("exists; cannot create")
+    let says = |said: &str| said.contains("exists; cannot create");
+    words.iter().any(|words| text.contains(words)) || says(text) || says(stderr)
+}
+
+/// True when the branch is not where the push expects it: git's refusal of the lease, and the refusals of servers, of
+/// several releases of git, whose ref moved while the push was under way.
+fn is_moved(text: &str) -> bool {
+    let words = [
+        "stale info",
+        "failed to update ref",
+        "but expected",
+        "incorrect old value",
+        "reference already exists",
+        "reference does not exist",
+        "unable to resolve reference",
+    ];
+    words.iter().any(|words| text.contains(words))
 }
 
 /// True when GitHub refuses the push because the branch is in a merge queue: `GH006: … Branches that are queued for
@@ -156,6 +170,44 @@ pub(crate) fn classify_stderr(stderr: &str) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn refuse_push(reason: &str) -> Error {
+        let line = format!("!\tabc:refs/heads/fix/x\t[remote rejected] ({reason})\n");
+        let output = cli::GitOutput {
+            success: false,
+            stdout: format!("To https://github.example/acme/shop.git\n{line}Done\n"),
+            stderr: "error: failed to push some refs to 'https://github.example/acme/shop.git'\n".to_owned(),
+        };
+        parse_push(&output, "fix/x").unwrap_err()
+    }
+
+    #[test]
+    fn ref_that_moved_during_push_is_stale() {
+        for reason in [
+            "failed to update ref",
+            "cannot lock ref 'refs/heads/fix/x': is at 1111111 but expected 2222222",
+            "cannot lock ref 'refs/heads/fix/x': reference already exists",
+            "cannot lock ref 'refs/heads/fix/x': unable to resolve reference 'refs/heads/fix/x'",
+            "incorrect old value provided",
+            "reference does not exist",
+        ] {
+            let error = refuse_push(reason);
+            assert!(matches!(error, Error::LeaseStale(_)), "{reason}: {error}");
+        }
+        let error = refuse_push("pre-receive hook declined");
+        assert!(matches!(error, Error::Rejected(_)), "{error}");
+    }
+
+    #[test]
+    fn branch_in_the_way_is_named_by_status() {
+        let error = refuse_push(
+            "cannot lock ref 'refs/heads/fix/x': 'refs/heads/fix' exists; cannot create 'refs/heads/fix/x'",
+        );
+        let Error::BranchInTheWay { branch, by } = error else {
+            panic!("{error}");
+        };
+        assert_eq!((branch.as_str(), by.as_str()), ("fix/x", "fix"));
+    }
 
     #[test]
     fn rejection_keeps_words_of_hooks() {
