@@ -27,6 +27,40 @@ pub(crate) struct JiraHookPayload {
     pub(crate) comment: Option<JiraHookComment>,
 }
 
+/// Body that names an issue: its data, which have the key at the top, or an object around them.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IssueNameBody {
+    webhook_event: Option<Value>,
+    key: Option<String>,
+    issue: Option<NamedIssue>,
+}
+
+#[derive(Deserialize)]
+struct NamedIssue {
+    key: String,
+}
+
+impl IssueNameBody {
+    /// Payload with the key alone; `None` for an event, whose parts count, and for a body without a key.
+    pub(crate) fn into_payload(self) -> Option<JiraHookPayload> {
+        if self.webhook_event.is_some() {
+            return None;
+        }
+        let key = self.issue.map(|issue| issue.key).or(self.key)?;
+        Some(JiraHookPayload {
+            webhook_event: String::new(),
+            key: Some(key),
+            issue_event: None,
+            timestamp: None,
+            user: None,
+            issue: None,
+            changelog: None,
+            comment: None,
+        })
+    }
+}
+
 #[derive(Deserialize)]
 pub(crate) struct JiraHookComment {
     pub(crate) id: TextOrNumber,
@@ -287,14 +321,51 @@ pub(crate) fn convert_to_markdown(text: &Value) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use domain::ServiceOrigin;
+    use queue::WebhookDelivery;
     use serde_json::json;
 
-    use super::*;
+    use super::{super::WebhookPayload, *};
 
     fn read_seen_issue(payload: Value) -> Option<(u64, String, Option<String>)> {
         let payload: JiraHookPayload = serde_json::from_value(payload).unwrap();
         let seen = payload.seen_issue(None)?;
         Some((seen.id, seen.key.short(), seen.moved_from.map(|key| key.short())))
+    }
+
+    fn read_requested_ticket(body: &Value) -> Result<Option<String>, UnreadablePayload> {
+        let delivery = WebhookDelivery {
+            source: ServiceOrigin::Jira(None),
+            id: "d".to_owned(),
+            event: String::new(),
+            received_at: Timestamp::default(),
+            body: body.to_string().into(),
+        };
+        let requested = WebhookPayload::open(&delivery)?.requested_ticket()?;
+        Ok(requested.map(|key| key.short()))
+    }
+
+    #[test]
+    fn issue_data_of_any_shape_ask_to_read_issue() {
+        let pages = json!({"startAt": 0, "maxResults": 0, "total": 0, "histories": null});
+        for body in [
+            json!({"key": "ENG-1"}),
+            json!({"self": "https://x", "id": 10001, "key": "ENG-1", "changelog": pages, "fields": {"status": null}}),
+            json!({"issue": {"key": "ENG-1", "id": null, "fields": null}, "timestamp": "2026-11-21", "user": "ada"}),
+        ] {
+            assert_eq!(
+                read_requested_ticket(&body),
+                Ok(Some("ENG-1".to_owned())),
+                "{body}"
+            );
+        }
+        // Without its own parts an event is unreadable.
+        for body in [
+            json!({"webhookEvent": "jira:issue_updated", "issue": {"key": "ENG-1"}, "changelog": pages}),
+            json!({"issue": {"id": 1}, "changelog": pages}),
+        ] {
+            assert!(read_requested_ticket(&body).is_err(), "{body}");
+        }
     }
 
     #[test]

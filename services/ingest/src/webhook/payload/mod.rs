@@ -31,7 +31,7 @@ impl<'a> WebhookPayload<'a> {
         Ok(match &delivery.source {
             ServiceOrigin::Jira(_) => Self::Jira {
                 instance,
-                payload: Box::new(parse_payload("jira", &delivery.body)?),
+                payload: Box::new(parse_jira_payload(&delivery.body)?),
             },
             ServiceOrigin::GitHub(_) => Self::GitHub {
                 instance,
@@ -139,6 +139,17 @@ impl<'a> WebhookPayload<'a> {
 pub(crate) struct UnreadablePayload {
     event: String,
     problem: String,
+}
+
+/// Parses the payload of a Jira webhook. A body that is no event counts for the issue that it names, because the tool
+/// that sent it chooses the shape of its other fields.
+fn parse_jira_payload(body: &[u8]) -> Result<jira::JiraHookPayload, UnreadablePayload> {
+    parse_payload("jira", body).or_else(|unreadable| {
+        let named = parse_payload::<jira::IssueNameBody>("jira", body).ok();
+        named
+            .and_then(jira::IssueNameBody::into_payload)
+            .ok_or(unreadable)
+    })
 }
 
 /// Parses a payload. The error names the position, never the content.
