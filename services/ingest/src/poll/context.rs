@@ -21,13 +21,32 @@ pub const OVERLAP_MS: i64 = 10 * 60 * 1000;
 const FIRST_WINDOW_MS: i64 = 60 * 60 * 1000;
 
 /// Stored poll mark: the time up to which something outside was polled.
-#[derive(Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct PollMark {
     to: Timestamp,
+    /// Time from which the details of waiting findings are unread; absent when no finding waits.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    unread_from: Option<Timestamp>,
 }
 
 impl StoredRecord for PollMark {
     const KIND: RecordKind = RecordKind::Control;
+}
+
+impl PollMark {
+    /// Mark of a poll that has read everything up to a time.
+    const fn complete(to: Timestamp) -> Self {
+        Self {
+            to,
+            unread_from: None,
+        }
+    }
+
+    /// Starts of the next poll's listing and of the details that it reads.
+    fn find_starts(self) -> (Timestamp, Timestamp) {
+        let since = self.to.plus_ms(-OVERLAP_MS);
+        (since, self.unread_from.map_or(since, |from| from.min(since)))
+    }
 }
 
 /// One poll of something outside.
@@ -35,11 +54,23 @@ pub(crate) struct PollWindow {
     key: String,
     /// Start of the polled time: some minutes before the end of the previous poll.
     pub(crate) since: Timestamp,
+    /// Time from which the details of a listed finding, such as comments, may be unread. A finding that waits is listed
+    /// by its last change, and the details before that change are unread, too.
+    pub(crate) unread_from: Timestamp,
     pub(crate) now: Timestamp,
     revision: Option<TableRevision>,
 }
 
 impl PollWindow {
+    /// Mark after a poll up to `to`, with the time of the oldest finding that waits for the next poll.
+    fn build_mark(&self, to: Timestamp, waits_from: Option<Timestamp>) -> PollMark {
+        let end = waits_from.map_or(to, |waits| waits.min(to));
+        PollMark {
+            to: end,
+            unread_from: (waits_from.is_some() || end < self.now).then_some(self.unread_from),
+        }
+    }
+
     /// Poll mark after a listing in the order of changes. The next poll starts at `last`, the last change of an incomplete
     /// listing, and else at this poll.
     pub(crate) fn choose_mark(&self, last: Option<Timestamp>) -> Timestamp {
@@ -80,28 +111,36 @@ impl PollContext {
     ) -> Result<PollWindow, EventFailure> {
         let now = bootstrap::read_wall_clock();
         let marks = self.router.queue.table::<PollMark>(KeyValueBucket::Control);
-        let (since, revision) = match marks.find(&key).await? {
-            Some(FoundValue::Value(mark, revision)) => (mark.to.plus_ms(-OVERLAP_MS), Some(revision)),
+        let (starts, revision) = match marks.find(&key).await? {
+            Some(FoundValue::Value(mark, revision)) => (mark.find_starts(), Some(revision)),
             // A mark of a newer version must not be overwritten during a rolling upgrade. Any other unreadable mark
             // is replaced.
-            Some(FoundValue::Unreadable(unreadable)) => (first, Some(unreadable.unless_newer()?.revision())),
-            None => (first, None),
+            Some(FoundValue::Unreadable(unreadable)) => {
+                ((first, first), Some(unreadable.unless_newer()?.revision()))
+            }
+            None => ((first, first), None),
         };
+        let (since, unread_from) = starts;
         Ok(PollWindow {
             key,
             since,
+            unread_from,
             now,
             revision,
         })
     }
 
-    /// Stores the mark of a poll.
+    /// Stores the mark of a poll without waiting findings.
     pub(crate) async fn store_mark(&self, window: &PollWindow, to: Timestamp) -> Result<(), EventFailure> {
+        self.put_mark(window, PollMark::complete(to)).await
+    }
+
+    async fn put_mark(&self, window: &PollWindow, mark: PollMark) -> Result<(), EventFailure> {
         if self.is_dry_run() {
             return Ok(());
         }
         let marks = self.router.queue.table::<PollMark>(KeyValueBucket::Control);
-        match marks.put(&window.key, &PollMark { to }, window.revision).await {
+        match marks.put(&window.key, &mark, window.revision).await {
             // Another ingest process stored its mark first. The next poll starts there.
             Ok(_) | Err(queue::Error::Conflict) => Ok(()),
             Err(error) => Err(error.into()),
@@ -135,8 +174,7 @@ impl PollContext {
     ) -> Result<u64, EventFailure> {
         let recovered = round.recovered();
         let waits_from = self.settle_round(round).await?;
-        self.store_mark(window, waits_from.map_or(to, |waits| waits.min(to)))
-            .await?;
+        self.put_mark(window, window.build_mark(to, waits_from)).await?;
         Ok(recovered)
     }
 
@@ -219,6 +257,7 @@ mod tests {
         let window = PollWindow {
             key: "reconciled:github:acme/shop".to_owned(),
             since: Timestamp::default(),
+            unread_from: Timestamp::default(),
             now,
             revision: None,
         };
@@ -226,5 +265,39 @@ mod tests {
         assert_eq!(window.choose_mark(Some(last)).plus_ms(-OVERLAP_MS), last);
         assert_eq!(window.choose_mark(Some(now)), now);
         assert_eq!(window.choose_mark(None), now);
+    }
+    #[test]
+    fn waiting_finding_keeps_start_of_unread_details() {
+        let at = |overlaps: i64| Timestamp::from_unix_ms(overlaps * OVERLAP_MS);
+        let open = |mark: PollMark, now: i64| {
+            let (since, unread_from) = mark.find_starts();
+            PollWindow {
+                key: "reconciled:jira:ENG".to_owned(),
+                since,
+                unread_from,
+                now: at(now),
+                revision: None,
+            }
+        };
+        let first = open(PollMark::complete(at(2)), 100);
+        assert_eq!((first.since, first.unread_from), (at(1), at(1)));
+        // A ticket changed last at 50. Its comment is of 20, and its read fails.
+        let second = open(first.build_mark(first.now, Some(at(50))), 101);
+        assert_eq!((second.since, second.unread_from), (at(49), at(1)));
+        // A listing ends at 60, and its ticket changed again.
+        let third = open(second.build_mark(at(60), None), 102);
+        assert_eq!((third.since, third.unread_from), (at(59), at(1)));
+        // The clock of the service is ahead.
+        let fourth = open(third.build_mark(third.now, Some(at(200))), 103);
+        assert_eq!((fourth.since, fourth.unread_from), (at(101), at(1)));
+        let last = open(fourth.build_mark(fourth.now, None), 104);
+        assert_eq!((last.since, last.unread_from), (at(102), at(102)));
+    }
+
+    #[test]
+    fn mark_of_earlier_release_has_one_start() {
+        let mark: PollMark = serde_json::from_str(r#"{"to": 1200000}"#).unwrap();
+        let (since, unread_from) = mark.find_starts();
+        assert_eq!((since, unread_from), (Timestamp::from_unix_ms(600_000), since));
     }
 }

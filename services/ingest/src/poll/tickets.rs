@@ -82,7 +82,7 @@ async fn poll_noted_ticket(
     if let Some(seen) = &seen {
         context.router.note_issue(seen).await?;
     }
-    let outcomes = poll_changed_ticket(context, issue, window.since, sharing).await?;
+    let outcomes = poll_changed_ticket(context, issue, window.unread_from, sharing).await?;
     if let Some(seen) = &seen {
         context.router.note_records(seen, &outcomes).await?;
     }
