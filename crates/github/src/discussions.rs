@@ -1,6 +1,8 @@
 //! GitHub Discussions: reading, commenting and reacting. GitHub offers them over GraphQL alone.
 
-use domain::{ReactionKind, RepositoryName};
+use std::collections::BTreeSet;
+
+use domain::{ReactionKind, RepositoryName, Timestamp};
 use serde_json::{Value, json};
 
 use crate::{
@@ -19,8 +21,10 @@ const DISCUSSION: &str = "query($owner: String!, $name: String!, $number: Int!) 
     author { __typename login ... on User { databaseId } ... on Bot { databaseId } } \
     replies(last: 50) { nodes { id databaseId body createdAt lastEditedAt \
     author { __typename login ... on User { databaseId } ... on Bot { databaseId } } } } } } } } }";
-const CHANGED: &str = "query($owner: String!, $name: String!) { repository(owner: $owner, name: $name) { \
-    discussions(first: 50, orderBy: {field: UPDATED_AT, direction: DESC}) { nodes { number updatedAt } } } }";
+const CHANGED: &str = "query($owner: String!, $name: String!, $after: String) { \
+    repository(owner: $owner, name: $name) { \
+    discussions(first: 50, after: $after, orderBy: {field: UPDATED_AT, direction: DESC}) { \
+    pageInfo { hasNextPage endCursor } nodes { number updatedAt } } } }";
 const COMMENT: &str = "mutation($discussion: ID!, $thread: ID, $body: String!) { addDiscussionComment(input: \
     {discussionId: $discussion, replyToId: $thread, body: $body}) { comment { id } } }";
 const UPDATE: &str = "mutation($id: ID!, $body: String!) { updateDiscussionComment(input: {commentId: $id, body: $body}) \
@@ -32,6 +36,8 @@ const CLOSE: &str = "mutation($id: ID!) { closeDiscussion(input: {discussionId: 
     { discussion { id closed } } }";
 const REACT: &str = "mutation($id: ID!, $content: ReactionContent!) { addReaction(input: {subjectId: $id, content: $content}) \
     { reaction { content } } }";
+
+const MAX_CHANGED_PAGES: usize = 20;
 
 async fn query_discussions(
     client: &GitHubClient,
@@ -119,17 +125,36 @@ impl DiscussionReader {
         fetch_discussion(client, AccessKind::Look, repository, number).await
     }
 
-    /// Lists the 50 discussions that changed last, latest change first.
+    /// Lists the discussions that changed at or after `since`, latest change first, among the 1,000 that changed last.
     ///
     /// # Errors
     /// [`Error`] when GitHub cannot be read.
     pub async fn changed_discussions(
         &self,
         repository: &RepositoryName,
+        since: Timestamp,
     ) -> Result<Vec<DiscussionStub>, Error> {
         let client = self.clients.of(repository)?;
-        let found = query_discussions(client, AccessKind::Look, repository, CHANGED, json!({})).await?;
-        Ok(found.stubs())
+        let (mut changed, mut numbers, mut after) = (Vec::new(), BTreeSet::new(), None::<String>);
+        for _ in 0..MAX_CHANGED_PAGES {
+            let variables = json!({ "after": after });
+            let found = query_discussions(client, AccessKind::Look, repository, CHANGED, variables).await?;
+            let (stubs, next) = found.into_stubs();
+            let has_older = stubs.last().is_none_or(|last| last.updated_at < since);
+            let is_changed = |stub: &DiscussionStub| stub.updated_at >= since;
+            // A change between two reads moves the last discussion of a page to the next one.
+            let new = stubs.into_iter().filter(|stub| numbers.insert(stub.number));
+            changed.extend(new.filter(is_changed));
+            if has_older || next.is_none() {
+                return Ok(changed);
+            }
+            after = next;
+        }
+        tracing::warn!(
+            %repository,
+            "too many discussions changed since the last poll; the oldest changes are left out"
+        );
+        Ok(changed)
     }
 }
 

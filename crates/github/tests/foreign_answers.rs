@@ -73,7 +73,7 @@ calls! {
     "changed since": |hub| hub.reader.reviews().changed_since(&build_shop_name(), &hub.base, &hub.head);
     "commits": |hub| hub.reader.pull_requests().pull_request_commits(&build_shop_name(), PULL);
     "review requests": |hub| hub.reader.reviews().review_requests(&build_shop_name(), PULL);
-    "discussions": |hub| hub.reader.discussions().changed_discussions(&build_shop_name());
+    "discussions": |hub| hub.reader.discussions().changed_discussions(&build_shop_name(), START);
     "writer's repository": |hub| hub.writer.repository(&build_shop_name());
     "writer's pull request": |hub| hub.writer.pull_requests().pull_request(&build_shop_name(), PULL);
     "writer's by head": |hub| hub.writer.pull_requests().find_pull_request_by_head(&build_shop_name(), "fix/1");

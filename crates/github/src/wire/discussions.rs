@@ -3,6 +3,7 @@
 use serde::Deserialize;
 
 use super::{
+    WirePage,
     issues::{GraphqlNodes, WireActor, WireLabel},
     parse_instant, parse_lock,
 };
@@ -19,20 +20,24 @@ pub(crate) struct WireDiscussionRepository {
     #[serde(default)]
     pub(crate) discussion: Option<WireDiscussion>,
     #[serde(default)]
-    discussions: Option<GraphqlNodes<WireDiscussionStub>>,
+    // GraphQL returns null for a node that our account cannot see.
+    discussions: Option<WirePage<Option<WireDiscussionStub>>>,
 }
 
 impl WireDiscussionRepository {
-    pub(crate) fn stubs(self) -> Vec<DiscussionStub> {
-        let found = self.discussions.into_iter().flat_map(GraphqlNodes::known);
-        found
-            .filter_map(|stub| {
-                Some(DiscussionStub {
-                    number: stub.number,
-                    updated_at: parse_instant(Some(&stub.updated_at))?,
-                })
+    /// Discussions of a page of the listing, and the cursor of the next page.
+    pub(crate) fn into_stubs(self) -> (Vec<DiscussionStub>, Option<String>) {
+        let Some(page) = self.discussions else {
+            return (Vec::new(), None);
+        };
+        let (nodes, next) = page.into_parts();
+        let stubs = nodes.into_iter().flatten().filter_map(|stub| {
+            Some(DiscussionStub {
+                number: stub.number,
+                updated_at: parse_instant(Some(&stub.updated_at))?,
             })
-            .collect()
+        });
+        (stubs.collect(), next)
     }
 }
 

@@ -1,6 +1,8 @@
 //! Discussions and reactions against the fake GitHub.
 
-use domain::{ReactionKind, ReactionSubject};
+use std::collections::BTreeSet;
+
+use domain::{ReactionKind, ReactionSubject, Timestamp};
 use github::Error;
 use testkit::{
     ServiceFault,
@@ -57,7 +59,7 @@ async fn discussion_is_read_with_threads() {
     let changed = hub
         .reader
         .discussions()
-        .changed_discussions(&build_shop_name())
+        .changed_discussions(&build_shop_name(), Timestamp::default())
         .await
         .unwrap();
     let mut numbers: Vec<u64> = changed.iter().map(|stub| stub.number).collect();
@@ -70,6 +72,25 @@ async fn discussion_is_read_with_threads() {
         .await
         .unwrap_err();
     assert!(matches!(missing, Error::NotFound { .. }), "{missing}");
+    hub.assert_clean();
+}
+
+#[tokio::test]
+async fn changed_discussions_are_listed_across_pages() {
+    let hub = start_hub().await;
+    let started: BTreeSet<u64> = (0..120).map(|_| open_discussion(&hub, "General")).collect();
+    let list = async |since| {
+        let read = hub.reader.discussions();
+        read.changed_discussions(&build_shop_name(), since).await.unwrap()
+    };
+    let changed = list(Timestamp::default()).await;
+    assert_eq!(changed.len(), 120, "each once");
+    let numbers: BTreeSet<u64> = changed.iter().map(|stub| stub.number).collect();
+    assert_eq!(numbers, started);
+    let listings = hub.hub.requests().len();
+    let later = changed[0].updated_at.plus_ms(1_000);
+    assert_eq!(list(later).await, []);
+    assert_eq!(hub.hub.requests().len(), listings + 1, "the first page ends it");
     hub.assert_clean();
 }
 

@@ -17,6 +17,8 @@ use crate::http::{iso_now, render_json_answer};
 /// Category names with their `isAnswerable` flag.
 pub(super) const CATEGORIES: [(&str, bool); 3] = [("General", false), ("Ideas", false), ("Q&A", true)];
 const MAX_BODY: usize = 65_536;
+// Discussions in a page of our query.
+const DISCUSSIONS_PAGE: usize = 50;
 const NO_NODE: &str = "Could not resolve to a node with the global id of that id.";
 
 /// Mutation handler. It returns the payload, or GitHub's error type with a message.
@@ -70,9 +72,15 @@ pub(super) fn answer_discussion_query(
     } else {
         let mut all: Vec<&DiscussionRecord> = repo.discussions.values().collect();
         all.sort_by(|left, right| right.updated.cmp(&left.updated));
-        let nodes = all.iter().take(50);
-        let nodes = nodes.map(|found| json!({"number": found.number, "updatedAt": found.updated}));
-        json!({"discussions": {"nodes": nodes.collect::<Vec<_>>()}})
+        let after = variables["after"].as_str();
+        let start: usize = after.and_then(|after| after.parse().ok()).unwrap_or_default();
+        let page = all.iter().skip(start).take(DISCUSSIONS_PAGE);
+        let nodes: Vec<Value> = page
+            .map(|found| json!({"number": found.number, "updatedAt": found.updated}))
+            .collect();
+        let end = start + nodes.len();
+        let pages = json!({"hasNextPage": end < all.len(), "endCursor": end.to_string()});
+        json!({"discussions": {"pageInfo": pages, "nodes": nodes}})
     };
     Some(render_json_answer(
         StatusCode::OK,

@@ -21,8 +21,11 @@ pub(crate) async fn poll_discussions(
     let window = context
         .open_window(format!("reconciled:discussions:{repository}"))
         .await?;
-    let mut changed = context.router.outside.changed_discussions(repository).await?;
-    changed.retain(|stub| stub.updated_at >= window.since);
+    let changed = context
+        .router
+        .outside
+        .changed_discussions(repository, window.since)
+        .await?;
     let mut round = PollRound::default();
     for stub in &changed {
         let finding = format!(

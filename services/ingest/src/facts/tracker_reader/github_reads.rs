@@ -38,12 +38,13 @@ impl TrackerReader {
         Ok(failpoint::around("ingest.github.presence", read).await?)
     }
 
-    /// Lists the most recently changed discussions of a repository, latest change first.
+    /// Lists the discussions of a repository that changed since then, latest change first.
     pub(crate) async fn changed_discussions(
         &self,
         repository: &RepositoryName,
+        since: Timestamp,
     ) -> Result<Vec<github::DiscussionStub>, ReadError> {
-        let read = self.github.discussions().changed_discussions(repository);
+        let read = self.github.discussions().changed_discussions(repository, since);
         Ok(failpoint::around("ingest.github.discussions", read).await?)
     }
 
