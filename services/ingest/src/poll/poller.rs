@@ -222,9 +222,9 @@ impl TrackerPoller {
                 for rules in &sharing {
                     // Rules that share a project may share its status too. Each status is searched once.
                     if statuses.insert(&rules.agent.status) {
-                        self.poll_project(rules).await?;
+                        pass_refused_search(self.poll_project(rules).await, project)?;
                     }
-                    self.poll_condition(rules).await?;
+                    pass_refused_search(self.poll_condition(rules).await, project)?;
                 }
                 poll_jira_changes(&mut self.context, &sharing).await
             };
@@ -350,6 +350,21 @@ impl TrackerPoller {
         self.add(count_new_triggers(&[outcome]), "jira");
         self.context.memory.settle(remembered);
         Ok(())
+    }
+}
+
+/// Logs a search that Jira refuses, for example because its status does not exist. It blocks no other poll of the
+/// project.
+///
+/// # Errors
+/// An outage or a rate limit, which applies to the other polls, too.
+fn pass_refused_search(searched: Result<(), EventFailure>, project: &str) -> Result<(), EventFailure> {
+    match searched {
+        Err(failure) if !failure.is_of_outside() => {
+            tracing::warn!(project, error = %format_error_chain(&failure), "search in the project failed");
+            Ok(())
+        }
+        searched => searched,
     }
 }
 

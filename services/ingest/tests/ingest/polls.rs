@@ -66,6 +66,20 @@ async fn unreadable_match_of_condition_is_dead_lettered() {
     h.stop().await;
 }
 
+#[tokio::test]
+async fn refused_search_for_status_leaves_other_polls() {
+    let mut key = String::new();
+    let h = Harness::prepared(1, |_, jira| {
+        key = jira.create_issue("ENG", "Fix the cart", "", "Bug", &[]);
+        jira.comment_as(&key, "Ada", "/stop").expect("comment");
+        // Jira refuses the search for a status that it does not have.
+        jira.fail_next(ServiceFault::new("/search/jql", 1_000, 400).with("AND status ="));
+    })
+    .await;
+    h.trigger(&key).await;
+    h.stop().await;
+}
+
 /// Checks that a rate limit drops no other failure of its round: the unreadable finding is a dead letter while the limit
 /// lasts, and the limited one is read afterwards. `limited` returns the number of its successful reads.
 async fn check_limit_keeps_failures(h: &Harness, unreadable: &str, limited: impl Fn() -> usize) {
