@@ -6,7 +6,21 @@ use webclient::truncate_service_text;
 
 use crate::{Error, HookDelivery, client::GitHubClients, transport::PAGE};
 
+// Pages of one part of the log.
 const MAX_DELIVERY_PAGES: usize = 10;
+
+/// Part of the log of deliveries.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryLogPart {
+    /// Attempts to deliver webhooks, newest first.
+    pub attempts: Vec<HookDelivery>,
+    /// Place of the next part; absent after the last one.
+    pub next: Option<DeliveryCursor>,
+}
+
+/// Place in the log of deliveries at which a part begins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DeliveryCursor(String);
 
 #[derive(Deserialize)]
 struct WireDelivery {
@@ -57,8 +71,8 @@ pub struct DeliveryReader {
 }
 
 impl DeliveryReader {
-    /// Lists an instance's attempts to deliver webhooks to our App since then, newest first; at most the
-    /// 1,000 latest.
+    /// Lists an instance's attempts to deliver webhooks to our App since then, newest first, in parts of at most
+    /// 1,000. The first part begins with the latest attempt, each other one at the cursor of the part before it.
     ///
     /// # Errors
     /// [`Error::Unauthorized`] without an App: a token has no deliveries.
@@ -66,31 +80,36 @@ impl DeliveryReader {
         &self,
         instance: Option<&InstanceName>,
         since: Timestamp,
-    ) -> Result<Vec<HookDelivery>, Error> {
-        let mut deliveries: Vec<HookDelivery> = Vec::new();
-        let mut path = format!("/app/hook/deliveries?per_page={PAGE}");
+        from: Option<&DeliveryCursor>,
+    ) -> Result<DeliveryLogPart, Error> {
+        let mut attempts: Vec<HookDelivery> = Vec::new();
+        let mut next = from.cloned();
         for _ in 0..MAX_DELIVERY_PAGES {
-            let (found, next) = self
+            let path = match &next {
+                // Deliveries have cursors instead of page numbers, so the next page is known only from the
+                // answer.
+                Some(DeliveryCursor(query)) => format!("/app/hook/deliveries?{query}"),
+                None => format!("/app/hook/deliveries?per_page={PAGE}"),
+            };
+            let (found, following) = self
                 .clients
                 .on(instance)?
                 .get_as_app::<Vec<WireDelivery>>(&path)
                 .await?;
+            next = following.map(DeliveryCursor);
             for wire in found {
-                let delivery = HookDelivery::try_from(wire)?;
-                // The list is newest first, so all further deliveries are older.
-                if delivery.delivered_at < since {
-                    return Ok(deliveries);
+                let attempt = HookDelivery::try_from(wire)?;
+                // The list is newest first, so all further attempts are older.
+                if attempt.delivered_at < since {
+                    return Ok(DeliveryLogPart { attempts, next: None });
                 }
-                deliveries.push(delivery);
+                attempts.push(attempt);
             }
-            match next {
-                // Deliveries have cursors instead of page numbers, so the next page is known only from the
-                // answer.
-                Some(query) => path = format!("/app/hook/deliveries?{query}"),
-                None => break,
+            if next.is_none() {
+                break;
             }
         }
-        Ok(deliveries)
+        Ok(DeliveryLogPart { attempts, next })
     }
 
     /// Reads the webhook body of one attempt of [`Self::hook_deliveries`], as JSON.

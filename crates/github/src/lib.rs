@@ -49,7 +49,7 @@ pub use checks::{CheckReader, CheckRunText, CheckWriter};
 pub use client::AccountIdentity;
 pub use comments::{CommentReader, CommentWriter, RepositoryComments};
 pub use commits::{CommitWriter, TreeChange, TreeContent};
-pub use deliveries::DeliveryReader;
+pub use deliveries::{DeliveryCursor, DeliveryLogPart, DeliveryReader};
 pub use discussions::{DiscussionReader, DiscussionWriter};
 pub use domain::WorkflowRunProgress;
 pub use error::{Error, TransferredThread};

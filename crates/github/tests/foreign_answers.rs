@@ -60,7 +60,7 @@ calls! {
     "changed": |hub| hub.reader.pull_requests().pull_requests_changed_since(&build_shop_name(), START, None);
     "by head": |hub| hub.reader.pull_requests().find_pull_request_by_head(&build_shop_name(), "fix/1");
     "permission": |hub| hub.reader.permission(&build_shop_name(), "ada", 7);
-    "deliveries": |hub| hub.reader.deliveries().hook_deliveries(None, START);
+    "deliveries": |hub| hub.reader.deliveries().hook_deliveries(None, START, None);
     "identity": |hub| hub.reader.identity(None);
     "issue": |hub| hub.reader.issues().issue(&build_shop_name(), ISSUE);
     "open issues": |hub| hub.reader.issues().open_issues(&build_shop_name(), None, None);

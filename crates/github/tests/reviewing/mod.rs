@@ -285,8 +285,9 @@ async fn accounts_have_logins_and_payloads_are_readable() {
     hub.branch("feat/y");
     let start = Timestamp::from_unix_ms(0);
     let delivered = async || {
-        let found = hub.reader.deliveries().hook_deliveries(None, start).await.ok()?;
-        found.into_iter().next()
+        let log = hub.reader.deliveries();
+        let found = log.hook_deliveries(None, start, None).await.ok()?;
+        found.attempts.into_iter().next()
     };
     let delivery = poll_until("a delivery", Duration::from_secs(10), delivered)
         .await

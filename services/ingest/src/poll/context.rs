@@ -135,6 +135,16 @@ impl PollContext {
         self.put_mark(window, PollMark::complete(to)).await
     }
 
+    /// Stores the mark of a poll: `to`, or the time of the oldest finding that waits for the next poll.
+    pub(crate) async fn store_waiting_mark(
+        &self,
+        window: &PollWindow,
+        to: Timestamp,
+        waits_from: Option<Timestamp>,
+    ) -> Result<(), EventFailure> {
+        self.put_mark(window, window.build_mark(to, waits_from)).await
+    }
+
     async fn put_mark(&self, window: &PollWindow, mark: PollMark) -> Result<(), EventFailure> {
         if self.is_dry_run() {
             return Ok(());
@@ -174,7 +184,7 @@ impl PollContext {
     ) -> Result<u64, EventFailure> {
         let recovered = round.recovered();
         let waits_from = self.settle_round(round).await?;
-        self.put_mark(window, window.build_mark(to, waits_from)).await?;
+        self.store_waiting_mark(window, to, waits_from).await?;
         Ok(recovered)
     }
 

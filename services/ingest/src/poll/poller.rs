@@ -16,7 +16,7 @@ use crate::{
     facts::tracker_reader::ReadyTicket,
     poll::{
         context::PollContext,
-        delivery_log::replay_deliveries,
+        delivery_log::DeliveryLogScans,
         departures::DepartureSchedule,
         discussions,
         health::HealthSchedule,
@@ -35,6 +35,7 @@ use crate::{
 pub(crate) struct TrackerPoller {
     context: PollContext,
     interval: Duration,
+    delivery_logs: DeliveryLogScans,
     pull_requests: OpenPullRequests,
     reminders: ReminderSchedule,
     health: HealthSchedule,
@@ -60,6 +61,7 @@ impl TrackerPoller {
         Self {
             context: PollContext::new(router),
             interval,
+            delivery_logs: DeliveryLogScans::default(),
             pull_requests: OpenPullRequests::new(interval, settle, pending),
             reminders: ReminderSchedule::default(),
             health: HealthSchedule::new(),
@@ -125,7 +127,8 @@ impl TrackerPoller {
     /// repository.
     async fn reconcile_github(&mut self) {
         for instance in self.context.router.outside.github_instances() {
-            match replay_deliveries(&mut self.context, instance.as_ref()).await {
+            let replayed = self.delivery_logs.replay(&mut self.context, instance.as_ref());
+            match replayed.await {
                 Ok(Some(recovered)) => self.add(recovered, "github"),
                 Ok(None) => self.poll_comments(instance.as_ref()).await,
                 Err(failure) => {

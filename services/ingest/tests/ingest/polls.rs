@@ -1,6 +1,12 @@
 //! Polls when something outside is unreadable.
 
-use std::time::Duration;
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
 
 use domain::{
     ChecksConclusion, InstanceName, Job, Lane, PendingRun, PullRequestEvent, RunId, RunStatus, RunSummary,
@@ -184,13 +190,7 @@ async fn lost_payload_is_dead_lettered_once() {
             .count()
     };
     forge.fail_next(ServiceFault::new("/app/hook/deliveries/", 1, 404));
-    let h = Harness::prepared(1, |config, _| {
-        config.github_reader.api_url = forge.api_url();
-        config.github_reader.app_id = Some(github::READER_APP_ID);
-        config.github_reader.private_key = Some(github::APP_PRIVATE_KEY.to_owned().into());
-        config.github_reader.token = None;
-    })
-    .await;
+    let h = start_polling_as_app(&forge).await;
     let all = async || (details() >= 4).then_some(());
     poll_until("every payload asked for", DEADLINE, all)
         .await
@@ -201,6 +201,62 @@ async fn lost_payload_is_dead_lettered_once() {
     assert_eq!(dead.len(), 1, "{dead:?}");
     assert!(dead[0]["id"].to_string().contains("github delivery"), "{dead:?}");
     h.stop().await;
+}
+
+#[tokio::test]
+async fn long_delivery_log_is_read_to_its_start() {
+    let forge = start_forge().await;
+    let issue = forge.open_issue_as("acme/shop", "mia", "Broken cart", "");
+    let issue = issue.expect("issue");
+    let comment = || {
+        let said = forge.comment_as("acme/shop", issue, "mia", "one");
+        said.expect("comment");
+    };
+    // No process listens on that port, so the first delivery is lost.
+    forge.set_webhook("http://127.0.0.1:9/webhooks/github", "secret");
+    comment();
+    let arrived = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&arrived);
+    let receiver = axum::Router::new().fallback(async move || {
+        counted.fetch_add(1, Ordering::SeqCst);
+        StatusCode::ACCEPTED
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("port");
+    let url = format!("http://{}", listener.local_addr().expect("address"));
+    let server = tokio::spawn(async move { axum::serve(listener, receiver).await.expect("serve") });
+    forge.set_webhook(&url, "secret");
+    // As many as one round reads.
+    for _ in 0..1_000 {
+        comment();
+    }
+    let others = async || (arrived.load(Ordering::SeqCst) >= 1_000).then_some(());
+    poll_until("the other deliveries", DEADLINE, others)
+        .await
+        .expect("deliveries");
+    let h = start_polling_as_app(&forge).await;
+    let read = async || {
+        let requests = forge.requests();
+        let mut paths = requests.iter().map(|request| &request.path);
+        paths
+            .any(|path| path.ends_with("/app/hook/deliveries/1"))
+            .then_some(())
+    };
+    poll_until("the lost delivery", DEADLINE, read)
+        .await
+        .expect("read");
+    h.stop().await;
+    server.abort();
+}
+
+/// Starts an ingest that polls the forge each second as an App.
+async fn start_polling_as_app(forge: &FakeGitHub) -> Harness {
+    Harness::start_with(1, |config| {
+        config.github_reader.api_url = forge.api_url();
+        config.github_reader.app_id = Some(github::READER_APP_ID);
+        config.github_reader.private_key = Some(github::APP_PRIVATE_KEY.to_owned().into());
+        config.github_reader.token = None;
+    })
+    .await
 }
 
 async fn start_forge() -> FakeGitHub {

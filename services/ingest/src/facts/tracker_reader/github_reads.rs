@@ -136,13 +136,14 @@ impl TrackerReader {
             .collect()
     }
 
-    /// Lists an instance's attempts to deliver webhooks, newest first; `None` when our account is not an App.
+    /// Lists an instance's attempts to deliver webhooks, newest first, in parts; `None` when our account is not an App.
     pub(crate) async fn hook_deliveries(
         &self,
         instance: Option<&InstanceName>,
         since: Timestamp,
-    ) -> Result<Option<Vec<github::HookDelivery>>, ReadError> {
-        let read = self.github.deliveries().hook_deliveries(instance, since);
+        from: Option<&github::DeliveryCursor>,
+    ) -> Result<Option<github::DeliveryLogPart>, ReadError> {
+        let read = self.github.deliveries().hook_deliveries(instance, since, from);
         match failpoint::around("ingest.github.hook_deliveries", read).await {
             // Only an App can read its delivery log; GitHub refuses a personal token with 401.
             Err(github::Error::Unauthorized { .. }) => Ok(None),
