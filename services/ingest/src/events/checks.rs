@@ -306,7 +306,10 @@ impl EventKind for ChecksAbsent {
         if runs.iter().any(|run| run.progress != WorkflowRunProgress::Ended) {
             return Ok(EventVerdict::nothing("a workflow run is not complete"));
         }
-        let summary = ChecksSummary::new(self.ours.clone(), self.head.clone(), ChecksConclusion::Absent);
+        let summary = ChecksSummary {
+            ignored: list_ignored(&self.ours, &self.head, facts)?,
+            ..ChecksSummary::new(self.ours.clone(), self.head.clone(), ChecksConclusion::Absent)
+        };
         Ok(EventVerdict::from(NewTrigger {
             ticket: self.ticket.clone(),
             key: build_checks_key(&self.ours, &self.head, "absent"),

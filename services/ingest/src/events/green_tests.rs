@@ -267,6 +267,13 @@ fn ignored_check_counts_for_no_verdict() {
         decide_event(&build_polled_event(), &alone),
         EventVerdict::NoChecks
     ));
+    let absent = ChecksAbsent::from_poll(&build_pull_record(), build_commit_id());
+    let TriggerReason::PullRequest(PullRequestEvent::ChecksCompleted(checks)) =
+        expect_trigger(&absent, &alone).reason
+    else {
+        panic!("no checks");
+    };
+    assert_eq!(checks.ignored, ["test 2"], "the handover without checks names it, too");
     let red = build_commit_check(1, Some(CheckConclusion::Failure));
     let facts = build_ignoring_facts(vec![red, build_commit_check(2, None)], &[]);
     let repair = expect_trigger(&build_polled_event(), &facts);
