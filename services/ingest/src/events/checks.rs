@@ -302,6 +302,10 @@ impl EventKind for ChecksAbsent {
         if let Some(obstacle) = find_obstacle(&self.ours, &self.head, facts)? {
             return Ok(EventVerdict::nothing(obstacle));
         }
+        // The caller read the checks a moment ago, and the first one may have begun since.
+        if !facts.counted_checks(&self.ours.repository, &self.head)?.is_empty() {
+            return Ok(EventVerdict::nothing("a check has reported"));
+        }
         let runs = facts.counted_runs(&self.ours.repository, &self.head)?;
         if runs.iter().any(|run| run.progress != WorkflowRunProgress::Ended) {
             return Ok(EventVerdict::nothing("a workflow run is not complete"));

@@ -138,6 +138,8 @@ fn active_workflow_runs_delay_green_checks() {
     );
     let absent = ChecksAbsent::from_poll(&build_pull_record(), build_commit_id());
     assert_eq!(expect_nothing(&absent, &silent), "a workflow run is not complete");
+    let begun = with_runs(vec![build_commit_check(2, None)], vec![]);
+    assert_eq!(expect_nothing(&absent, &begun), "a check has reported");
     let ended = with_runs(green, vec![build_commit_run("Tests", WorkflowRunProgress::Ended)]);
     let reason = expect_trigger(&build_polled_event(), &ended).reason;
     assert!(
@@ -273,7 +275,11 @@ fn ignored_check_counts_for_no_verdict() {
     else {
         panic!("no checks");
     };
-    assert_eq!(checks.ignored, ["test 2"], "the handover without checks names it, too");
+    assert_eq!(
+        checks.ignored,
+        ["test 2"],
+        "the handover without checks names it, too"
+    );
     let red = build_commit_check(1, Some(CheckConclusion::Failure));
     let facts = build_ignoring_facts(vec![red, build_commit_check(2, None)], &[]);
     let repair = expect_trigger(&build_polled_event(), &facts);
