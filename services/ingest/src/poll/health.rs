@@ -26,11 +26,15 @@ const INTERVAL: Duration = Duration::from_secs(5 * 60);
 pub const STEADY_ASSESSMENTS_AN_HOUR: f64 = 30.0;
 // Burst limit of these assessments.
 const STEADY_AT_ONCE: f64 = 2.0;
+// Stored assessments that one round removes. After a start, the index names every pull request that ever ended.
+const REMOVALS_AT_ONCE: usize = 50;
 
 /// Times of the last assessments by pull request.
 #[derive(Debug)]
 pub(crate) struct HealthSchedule {
     assessed: BTreeMap<PullRequestPlace, LastAssessment>,
+    /// Pull requests that ended and may have a stored assessment.
+    ended: BTreeSet<PullRequestPlace>,
     /// Allowance for assessments. Unchanged answers cost nothing of GitHub's limit, so it bounds the changed ones.
     allowance: ReadAllowance,
     /// Allowance for assessments of pull requests that listings show as unchanged.
@@ -78,9 +82,15 @@ impl HealthSchedule {
         let now = Instant::now();
         Self {
             assessed: BTreeMap::new(),
+            ended: BTreeSet::new(),
             allowance: ReadAllowance::new(now),
             steady_allowance: ReadAllowance::with_rate(STEADY_ASSESSMENTS_AN_HOUR, STEADY_AT_ONCE, now),
         }
+    }
+
+    /// Notes pull requests that ended, also those that an earlier process assessed.
+    pub(crate) fn note_ended(&mut self, ended: BTreeSet<PullRequestPlace>) {
+        self.ended.extend(ended);
     }
 
     /// Runs one round, within the allowances. Returns the number of steps that no webhook caused. A failed pull request does
@@ -154,20 +164,26 @@ impl HealthSchedule {
 
     /// Removes the assessments of pull requests that are no longer open: nothing assesses them again.
     async fn forget_ended(&mut self, router: &EventRouter, open: &[(PullRequestPlace, Option<Timestamp>)]) {
-        for (repository, number) in self.take_ended(open) {
-            if let Err(error) = remove_health(&router.queue, &repository, number).await {
+        for place in self.take_ended(open) {
+            let (repository, number) = &place;
+            if let Err(error) = remove_health(&router.queue, repository, *number).await {
                 tracing::warn!(%repository, number, error = %format_error_chain(&error), "an assessment is not removed");
+                self.ended.insert(place);
             }
         }
     }
 
-    /// Takes the places that are no longer open out of the schedule.
+    /// Takes places that are no longer open out of the schedule, as many as one round removes.
     fn take_ended(&mut self, open: &[(PullRequestPlace, Option<Timestamp>)]) -> Vec<PullRequestPlace> {
         let open: BTreeSet<&PullRequestPlace> = open.iter().map(|(place, _)| place).collect();
-        let ended = self.assessed.keys().filter(|place| !open.contains(place));
-        let ended: Vec<PullRequestPlace> = ended.cloned().collect();
+        self.ended.extend(self.assessed.keys().cloned());
+        self.ended.retain(|place| !open.contains(place));
         self.assessed.retain(|place, _| open.contains(place));
-        ended
+        let taken: Vec<PullRequestPlace> = self.ended.iter().take(REMOVALS_AT_ONCE).cloned().collect();
+        for place in &taken {
+            self.ended.remove(place);
+        }
+        taken
     }
 
     /// Pull requests that changed since the last assessment or were not assessed for an interval: the changed ones before
@@ -236,6 +252,23 @@ mod tests {
             .filter(|count| !(2..=3).contains(*count))
             .collect();
         assert!(uneven.is_empty(), "{counts:?}");
+    }
+
+    #[test]
+    fn ended_pull_requests_are_taken_once() {
+        let place = |number| -> PullRequestPlace { ("acme/shop".parse().unwrap(), number) };
+        let mut schedule = HealthSchedule::new();
+        let most = 2 * REMOVALS_AT_ONCE as u64;
+        schedule.note_ended((1..=most).map(place).collect());
+        // The first one was opened again.
+        let open = [(place(1), None)];
+        let mut taken = BTreeSet::new();
+        for _ in 0..2 {
+            taken.extend(schedule.take_ended(&open));
+        }
+        let ended: BTreeSet<PullRequestPlace> = (2..=most).map(place).collect();
+        assert_eq!(taken, ended);
+        assert!(schedule.take_ended(&open).is_empty());
     }
 
     #[test]

@@ -116,6 +116,7 @@ impl TrackerPoller {
             .await;
         // An assessment stores its result, which a dry run does not.
         if !self.context.is_dry_run() {
+            self.health.note_ended(self.pull_requests.take_ended());
             let (open, router) = (self.pull_requests.open(), &self.context.router);
             let listed = self.pull_requests.listed_heads(router);
             let assessed = Box::pin(self.health.assess(router, &open, &listed)).await;

@@ -57,6 +57,8 @@ pub(crate) struct OpenPullRequests {
     /// Pull requests recorded since the last round. A listing since the last round does not contain one that ended
     /// before its record was written.
     recorded: BTreeSet<PullRequestPlace>,
+    /// Pull requests that ended by the index and were not taken yet.
+    ended: BTreeSet<PullRequestPlace>,
     /// Pauses that GitHub asked for, by organization: an App has limits of its own in each.
     pauses: ServicePauses<String>,
 }
@@ -74,6 +76,7 @@ impl OpenPullRequests {
             allowance: ReadAllowance::new(Instant::now()),
             listings: HeadListings::new(interval),
             recorded: BTreeSet::new(),
+            ended: BTreeSet::new(),
             pauses: ServicePauses::new(),
         }
     }
@@ -88,6 +91,12 @@ impl OpenPullRequests {
         let open = self.open.iter();
         open.map(|(place, tracked)| (place.clone(), tracked.update_marks.updated()))
             .collect()
+    }
+
+    /// Takes the pull requests that ended by the index. The first call has all of them, also those that ended while no
+    /// process polled.
+    pub(crate) fn take_ended(&mut self) -> BTreeSet<PullRequestPlace> {
+        std::mem::take(&mut self.ended)
     }
 
     /// Open pull requests whose heads are in a listing that counts.
@@ -192,6 +201,7 @@ impl OpenPullRequests {
                     // The pull request may have ended between the last listing and now. Without the ETag the next
                     // listing is complete.
                     self.tags.remove(&place.0);
+                    self.ended.remove(&place);
                     let tracked = TrackedPullRequest::new(record.head, self.interval, Instant::now());
                     let is_new = self.open.insert(place.clone(), tracked).is_none();
                     // The first read of the index contains everything, and the first listing is complete.
@@ -202,6 +212,7 @@ impl OpenPullRequests {
                 PullRequestStatus::Merged | PullRequestStatus::Closed => {
                     self.recorded.remove(&place);
                     self.open.remove(&place);
+                    self.ended.insert(place);
                 }
             }
         }

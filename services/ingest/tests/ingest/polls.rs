@@ -584,6 +584,44 @@ async fn list_assessed(h: &Harness, last: usize) -> Vec<usize> {
 }
 
 #[tokio::test]
+async fn assessment_of_earlier_process_is_removed_at_end() {
+    let h = Harness::start(1).await;
+    let record = build_branch_record("jira:ENG-1", "feat/ENG-1-x", Some(1));
+    let pull_request = record.pull_request.expect("pull request");
+    let assessed = domain::HealthRecord {
+        pull_request: pull_request.clone(),
+        state: domain::HealthState::Ready,
+        base: domain::BaseTip {
+            branch: "main".to_owned(),
+            commit: SHA.parse().expect("commit"),
+            ahead_by: None,
+        },
+        approvals: None,
+        auto_merge: None,
+        ignored_checks: Vec::new(),
+        memory: domain::HealthMemory::default(),
+        at: Timestamp::default(),
+    };
+    let health = h.queue.table::<domain::HealthRecord>(KeyValueBucket::Control);
+    let stored = health.put("health:acme/shop#1", &assessed, None).await;
+    stored.expect("record");
+    // This process has never seen the pull request open.
+    let ended = domain::PullRequestRecord {
+        pull_request,
+        ticket: record.ticket,
+        head: Some(record.head),
+        status: domain::PullRequestStatus::Merged,
+    };
+    let kept = h.queue.pull_requests().keep(&ended).await;
+    kept.expect("record");
+    let removed = async || list_assessed(&h, 1).await.is_empty().then_some(());
+    poll_until("the removal", DEADLINE, removed)
+        .await
+        .expect("removal");
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn pushes_to_base_assess_all_in_turn() {
     let (forge, ours) = start_forge_with_pulls(60).await;
     let h = start_after_only_poll(&forge, &ours).await;
