@@ -135,7 +135,7 @@ fn combine_results(checks: &[ObservedCheck]) -> Option<CheckResult> {
 /// Reason why complete checks do not count yet: a finished check may start another, and a required check may not have
 /// started.
 ///
-/// A completion time in the future beyond the settle time is ignored as a wrong clock.
+/// A completion time in the future beyond the settle time is ignored as a wrong clock, and hides no other one.
 fn find_unsettled<F: CheckFacts>(
     checks: &[ObservedCheck],
     facts: &F,
@@ -143,10 +143,11 @@ fn find_unsettled<F: CheckFacts>(
     now: Timestamp,
     result: CheckResult,
 ) -> Result<Option<CheckVerdict>, F::Missing> {
-    let last = checks.iter().filter_map(|check| check.ended_at).max();
-    let age = last.map_or(limits.required, |last| now.since(last));
-    let ahead = last.map_or(Duration::ZERO, |last| last.since(now));
-    if age < limits.settle && ahead <= limits.settle {
+    let ends = checks.iter().filter_map(|check| check.ended_at);
+    let last = ends.filter(|end| end.since(now) <= limits.settle).max();
+    let unknown_age = limits.required.max(limits.settle);
+    let age = last.map_or(unknown_age, |last| now.since(last));
+    if age < limits.settle {
         let remaining = (limits.settle - age).max(SHORTEST_WAIT);
         return Ok(Some(CheckVerdict::Settling { remaining }));
     }

@@ -63,6 +63,27 @@ fn checks_count_after_settle_time() {
 }
 
 #[test]
+fn wrong_clock_of_one_check_hides_no_other() {
+    for event in build_channel_events() {
+        let facts_at = |second, required: &[&str]| {
+            let mut ahead = build_commit_check(1, Some(Success));
+            ahead.completed_at = Some(Timestamp::from_unix_ms(3_600_000));
+            let checks = vec![ahead, build_commit_check(2, Some(Failure))];
+            let mut facts = build_checked_facts(pull_request(), checks);
+            let settled = build_settle_facts(second, &[]);
+            (facts.now, facts.patience) = (settled.now, settled.patience);
+            let required = required.iter().map(|name| (*name).to_owned()).collect();
+            facts.put_required(build_repository_name(), "main".to_owned(), required);
+            facts
+        };
+        let settling = decide_event(&*event, &facts_at(1, &[]));
+        assert!(matches!(settling, EventVerdict::Unsettled { .. }), "{settling:?}");
+        let late = expect_trigger(&*event, &facts_at(601, &["deploy"]));
+        assert_eq!(late.reason.job(), Some(Job::FixCi), "not after the wrong clock");
+    }
+}
+
+#[test]
 fn unstarted_required_check_delays_until_limit() {
     for event in build_channel_events() {
         let missing = expect_nothing(&*event, &build_settle_facts(40, &["test 1", "deploy"]));
