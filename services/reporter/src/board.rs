@@ -1,12 +1,12 @@
 //! The board of a ticket: the content of its status comment, and the comments that are checked again for duplicates.
 
 use domain::{
-    Dollars, Job, OutboundId, RecordKind, ReporterFence, RunId, RunPhase, StoredRecord, Timestamp,
-    report::JobProgress,
+    Dollars, Job, OutboundId, RecordKind, ReporterFence, RepositoryName, RunId, RunPhase, StoredRecord,
+    Timestamp, report::JobProgress,
 };
 use serde::{Deserialize, Serialize};
 
-use crate::{receipt::TransitionResult, rounds::WorkRounds};
+use crate::{receipt::TransitionResult, refused_notice::RefusedNotice, rounds::WorkRounds};
 
 // Newest entries that the board keeps. The comment must stay readable and within the length limits of GitHub and
 // Jira.
@@ -132,8 +132,23 @@ pub(crate) struct BoardEntry {
 pub(crate) struct WatchedMarker {
     /// Effect marker of the comments.
     pub(crate) marker: String,
+    /// Conversation with the comments; absent for the thread of the ticket.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) on: Option<WatchedConversation>,
+    /// Refusal by the conversation of the ticket, because of which its status is elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) refused: Option<RefusedNotice>,
     /// Time from which every list shows the last write.
     pub(crate) due: Timestamp,
+}
+
+/// Conversation of a pull request, apart from the thread of its ticket.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct WatchedConversation {
+    /// Repository of the pull request.
+    pub(crate) repository: RepositoryName,
+    /// Number of the pull request.
+    pub(crate) number: u64,
 }
 
 impl StatusBoard {
@@ -209,13 +224,10 @@ impl StatusBoard {
     }
 
     /// Schedules a marker's comments for the check for duplicates.
-    pub(crate) fn watch(&mut self, marker: &str, due: Timestamp) {
+    pub(crate) fn watch(&mut self, watched: WatchedMarker) {
         // The due time of the last write is the latest, so it replaces an earlier one.
-        self.watched.retain(|watched| watched.marker != marker);
-        self.watched.push(WatchedMarker {
-            marker: marker.to_owned(),
-            due,
-        });
+        self.watched.retain(|earlier| earlier.marker != watched.marker);
+        self.watched.push(watched);
     }
 
     fn has(&self, report: &OutboundId) -> bool {

@@ -6,7 +6,7 @@ use std::{collections::BTreeMap, pin::Pin, sync::Arc, task::Poll, time::Duration
 use bootstrap::rules::{self, RulesStore};
 use domain::{
     BranchRecord, FenceStamp, Job, OutboundAction, OutboundCursor, OutboundRequest, PullRequestRef,
-    ReporterFence, RepositoryName, RunFence, RunId, SkipReason, TicketKey, report,
+    ReporterFence, RepositoryName, RunFence, RunId, SkipReason, TicketCost, TicketKey, report,
 };
 use queue::{KeyValueBucket, Queue, RecordKey, TableRevision};
 use secrecy::SecretString;
@@ -328,6 +328,45 @@ async fn overtaken_reporter_leaves_newest_text_elsewhere() {
         );
     }
     assert!(times_frozen > 12, "frozen only {times_frozen} times");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn duplicates_beside_ticket_are_deleted() {
+    let scene = Scene::start().await;
+    scene
+        .github
+        .create_repository(SHOP, &[("README.md", "# Shop\n")])
+        .unwrap();
+    let performer = scene.performer();
+    let (ticket, number) = scene.open_locked_ticket("fix/1").await;
+    let mut records = scene.queue.branches().of_ticket(&ticket).await.unwrap();
+    let ours = records.remove(0).pull_request;
+    // The comment of a reporter that was overtaken. Lists did not show it yet, so the status is written again.
+    let older = format!("Older text.\n\n<!-- journeyman:effect=elsewhere:{SHOP}#{number}/comment -->");
+    let comment = |body: &str| scene.github.comment_as(SHOP, number, WRITER_LOGIN, body).unwrap();
+    let oldest = comment(&older);
+    let label = "later".to_owned();
+    let status = OutboundAction::Skipped(SkipReason::Label { label });
+    let build_cost = |on| {
+        let cost = TicketCost::default();
+        OutboundAction::CostTold(report::CostReply { on, cost })
+    };
+    // The status and an answer of the locked ticket, and an answer to an order on the pull request.
+    for (position, request) in [(2, status), (4, build_cost(None)), (6, build_cost(ours))] {
+        let report = build_report(&ticket, position, request);
+        perform_until_done(&performer, &report, build_fence(1)).await;
+    }
+    let written = scene.github.comments(SHOP, number);
+    assert_eq!(written.len(), 4, "{written:#?}");
+    for double in &written[1..] {
+        comment(&double.body);
+    }
+    let next_check = performer.tidy(&ticket, build_fence(1)).await.unwrap();
+    assert_eq!(next_check, None);
+    let kept = scene.github.comments(SHOP, number);
+    let ids: Vec<u64> = kept.iter().map(|comment| comment.id).collect();
+    assert_eq!(ids, [oldest, written[2].id, written[3].id], "{kept:#?}");
+    assert_eq!(kept[0].body, written[1].body, "the oldest has the newest text");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -10,6 +10,7 @@ mod app;
 mod board;
 mod bot_orders;
 mod cleared_text;
+mod comment_place;
 mod config;
 mod effect_cycle;
 mod effect_error;

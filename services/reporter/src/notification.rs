@@ -4,13 +4,14 @@ use std::time::Duration;
 
 use domain::{
     Job, OutboundAction, OutboundRequest, PullRequestRef, ReporterFence, RepositoryName, RepositoryRules,
-    TicketKey, Timestamp, cause::format_error_chain,
+    TicketKey, cause::format_error_chain,
 };
 use queue::TableRevision;
 
 use crate::{
-    board::{BoardEntry, StatusBoard},
+    board::{BoardEntry, StatusBoard, WatchedMarker},
     cleared_text::ClearedText,
+    comment_place::{CommentPlace, group_by_thread},
     effect_error::EffectError,
     effects::{CommentThread, EffectClearance, EffectContext, PlannedEffect, TicketRecords, WriteComment},
     ledger::{self, status_id},
@@ -28,16 +29,6 @@ struct KeptBoard {
     board: StatusBoard,
     /// Absent before the first write.
     revision: Option<TableRevision>,
-}
-
-/// Place of the status of a ticket.
-#[derive(Clone, Copy)]
-struct StatusPlace<'a> {
-    thread: &'a CommentThread,
-    /// Marker of the comment.
-    id: &'a str,
-    /// Refusal by the conversation of the ticket, if the comment is elsewhere.
-    refused: Option<&'a RefusedNotice>,
 }
 
 /// Returns the job of the run that requested a report; `None` if the report does not contain it.
@@ -154,7 +145,7 @@ impl ReportPerformer {
             text: &text,
             ..*asked
         };
-        let place = StatusPlace {
+        let place = CommentPlace {
             thread,
             id: &id,
             refused: None,
@@ -185,11 +176,12 @@ impl ReportPerformer {
         if let Some(refused) = settled.receipts.last::<RefusedNotice>().cloned() {
             return Box::pin(self.comment_elsewhere(&asked, thread, refused, fence)).await;
         }
-        // Only a comment that may be new can have a duplicate.
-        if settled.how != EffectOrigin::Known {
-            self.change_board(ticket, fence, |board| board.watch(asked.id, self.lists_by()))
-                .await?;
-        }
+        let place = CommentPlace {
+            thread,
+            id: asked.id,
+            refused: None,
+        };
+        self.watch(ticket, place, settled.how, fence).await?;
         Ok(settled)
     }
 
@@ -213,7 +205,7 @@ impl ReportPerformer {
             text: &text,
             ..*asked
         };
-        let place = StatusPlace {
+        let place = CommentPlace {
             thread: &effect.thread,
             id: &id,
             refused: Some(&refused),
@@ -233,9 +225,10 @@ impl ReportPerformer {
         refused: RefusedNotice,
         fence: ReporterFence,
     ) -> Result<SettledEffect, EffectError> {
+        let ticket = &asked.report.ticket;
         let mut how = EffectOrigin::Known;
         if let Some((effect, cleared)) = self.find_other_thread(asked, thread, &refused).await? {
-            let text = relocate_text(&asked.report.ticket, &refused, asked.text);
+            let text = relocate_text(ticket, &refused, asked.text);
             let id = format!("{}.elsewhere", asked.id);
             let asked = EffectContext {
                 cleared: &cleared,
@@ -244,6 +237,12 @@ impl ReportPerformer {
                 ..*asked
             };
             how = Box::pin(self.once(&asked, &effect, fence)).await?.how;
+            let place = CommentPlace {
+                thread: &effect.thread,
+                id: &id,
+                refused: None,
+            };
+            self.watch(ticket, place, how, fence).await?;
         }
         Ok(SettledEffect {
             receipts: refused.into(),
@@ -353,7 +352,7 @@ impl ReportPerformer {
     async fn show(
         &self,
         asked: &EffectContext<'_>,
-        place: StatusPlace<'_>,
+        place: CommentPlace<'_>,
         effect: &dyn PlannedEffect,
         (fence, kept): (ReporterFence, &KeptBoard),
     ) -> Result<SettledEffect, EffectError> {
@@ -381,7 +380,7 @@ impl ReportPerformer {
             .rewrite_board(ticket, fence, kept, |board| {
                 board.is_shown = true;
                 if settled.how != EffectOrigin::Known {
-                    board.watch(asked.id, self.lists_by());
+                    board.watch(self.build_watched_marker(ticket, place));
                 }
             })
             .await;
@@ -397,8 +396,8 @@ impl ReportPerformer {
     }
 
     /// Restores the newest text, after a reporter that was overtaken wrote an older one.
-    async fn show_newest(&self, ticket: &TicketKey, place: StatusPlace<'_>, comment: &str) {
-        let StatusPlace { thread, id, refused } = place;
+    async fn show_newest(&self, ticket: &TicketKey, place: CommentPlace<'_>, comment: &str) {
+        let CommentPlace { thread, id, refused } = place;
         let healed = async {
             let kept = self.ledger.receipt(ticket, id).await?.unwrap_or_default();
             if let Some(board) = self.ledger.newest_board(ticket).await? {
@@ -434,20 +433,8 @@ impl ReportPerformer {
             board.watched.into_iter().partition(|watched| watched.due <= now);
         if !due.is_empty() {
             self.outside.present_key(ticket).await?;
-            let thread = CommentThread::of(ticket);
-            let listed = self.outside.our_comments(&thread);
-            let ours = match failpoint::around("reporter.comment.list", listed).await {
-                // The comments went with their conversation, and nothing can be deleted in an archived repository.
-                Err(EffectError::Unwritable(_)) => Vec::new(),
-                listed => listed?,
-            };
-            for watched in &due {
-                let same: Vec<&str> = ours
-                    .iter()
-                    .filter(|comment| comment.marker == watched.marker)
-                    .map(|comment| comment.id.as_str())
-                    .collect();
-                self.keep_oldest(ticket, fence, &watched.marker, &same).await?;
+            for (thread, markers) in group_by_thread(ticket, &due) {
+                Box::pin(self.tidy_thread(ticket, fence, &thread, &markers)).await?;
             }
             self.change_board(ticket, fence, |board| board.watched.clone_from(&later))
                 .await?;
@@ -456,35 +443,60 @@ impl ReportPerformer {
         Ok(next.map(|due| due.since(now)))
     }
 
+    /// Lists the comments of a thread, and deletes the duplicates of watched ones.
+    async fn tidy_thread(
+        &self,
+        ticket: &TicketKey,
+        fence: ReporterFence,
+        thread: &CommentThread,
+        markers: &[&WatchedMarker],
+    ) -> Result<(), EffectError> {
+        let listed = self.outside.our_comments(thread);
+        let ours = match failpoint::around("reporter.comment.list", listed).await {
+            // The comments went with their conversation, and nothing can be deleted in an archived repository.
+            Err(EffectError::Unwritable(_)) => Vec::new(),
+            listed => listed?,
+        };
+        for watched in markers {
+            let same: Vec<&str> = ours
+                .iter()
+                .filter(|comment| comment.marker == watched.marker)
+                .map(|comment| comment.id.as_str())
+                .collect();
+            let place = CommentPlace {
+                thread,
+                id: &watched.marker,
+                refused: watched.refused.as_ref(),
+            };
+            self.keep_oldest(ticket, fence, place, &same).await?;
+        }
+        Ok(())
+    }
+
     async fn keep_oldest(
         &self,
         ticket: &TicketKey,
         fence: ReporterFence,
-        marker: &str,
+        place: CommentPlace<'_>,
         same: &[&str],
     ) -> Result<(), EffectError> {
         // Comments are listed oldest first.
         let Some((oldest, doubles)) = same.split_first() else {
             return Ok(());
         };
-        let thread = CommentThread::of(ticket);
+        let marker = place.id;
         let receipts = EffectReceipts::from(WrittenComment((*oldest).to_owned()));
         // The receipt may name a duplicate; later edits must go to the comment that stays.
         if self.ledger.receipt(ticket, marker).await?.as_ref() != Some(&receipts) {
             // The receipt changes before the deletions. After a crash in between, it never names a
             // deleted comment.
             self.ledger.correct(ticket, marker, fence, Some(receipts)).await?;
-            if marker == status_id(ticket) {
-                let place = StatusPlace {
-                    thread: &thread,
-                    id: marker,
-                    refused: None,
-                };
+            if marker == status_id(ticket) || place.refused.is_some() {
                 self.show_newest(ticket, place, oldest).await;
             }
         }
         for double in doubles {
-            let deleted = self.outside.delete_comment(&thread, double);
+            let deleted = self.outside.delete_comment(place.thread, double);
             failpoint::around("reporter.comment.delete", deleted).await?;
         }
         if !doubles.is_empty() {
@@ -533,7 +545,28 @@ impl ReportPerformer {
         Ok(KeptBoard { board, revision })
     }
 
-    fn lists_by(&self) -> Timestamp {
-        bootstrap::read_wall_clock().plus(self.windows.list_lag)
+    /// Schedules a separate comment for the check for duplicates. Only a comment that may be new can have one.
+    async fn watch(
+        &self,
+        ticket: &TicketKey,
+        place: CommentPlace<'_>,
+        how: EffectOrigin,
+        fence: ReporterFence,
+    ) -> Result<(), EffectError> {
+        if how != EffectOrigin::Known {
+            let watched = self.build_watched_marker(ticket, place);
+            self.change_board(ticket, fence, |board| board.watch(watched))
+                .await?;
+        }
+        Ok(())
+    }
+
+    fn build_watched_marker(&self, ticket: &TicketKey, place: CommentPlace<'_>) -> WatchedMarker {
+        WatchedMarker {
+            marker: place.id.to_owned(),
+            on: place.conversation(ticket),
+            refused: place.refused.cloned(),
+            due: bootstrap::read_wall_clock().plus(self.windows.list_lag),
+        }
     }
 }

@@ -39,11 +39,12 @@ const ROWS: [&str; 28] = [
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"approvals":{"required":2,"given":1,"by_owners":true,"requested":["rita"]}}}"#,
     r#"{"version":1,"intent_at":1000,"fence":{"epoch":1,"sequence":5,"delivered":2},"attempts":1,"receipt":{"not_possible":{"cause":"locked","detail":"Unable to create comment because issue is locked."}}}"#,
 ];
-const BOARDS: [&str; 4] = [
+const BOARDS: [&str; 5] = [
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"Journeyman started."}],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","due":9000}]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[],"started_at":1000,"unmoved":null,"lasting":{"done":"d","changed":"c"},"is_shown":true,"watched":[]}"#,
     r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[{"report":"jira:ENG-12@57:9","at":1000,"run":"jira:ENG-12@57","text":"It failed.","mark":"failed"}],"started_at":1000,"unmoved":null,"standing":{"at":1000,"job":"implement","phase":"work","cost":0.42},"rounds":{"rows":[{"run":"jira:ENG-12@57","job":"implement","commit":"0123456789abcdef0123456789abcdef01234567","checked":"passed","failures":1,"cost":0.42,"noted":9}],"dropped":0,"branch":"feat/ENG-12-cart","number":7,"failed":["model_failed",1000],"check_run":["0123456789abcdef0123456789abcdef01234567",77]},"is_shown":true,"watched":[]}"#,
+    r#"{"version":1,"fence":{"epoch":1,"sequence":5,"delivered":2},"entries":[],"started_at":1000,"unmoved":null,"is_shown":true,"watched":[{"marker":"m","on":{"repository":"acme/shop","number":7},"due":9000},{"marker":"n","on":{"repository":"acme/shop","number":7},"refused":{"cause":"locked","detail":"Unable to create comment because issue is locked."},"due":9000}]}"#,
 ];
 
 fn assert_round_trip<T: StoredRecord>(lines: &[&str]) {
