@@ -370,6 +370,20 @@ async fn duplicates_beside_ticket_are_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn deleted_ticket_needs_no_further_check() {
+    let scene = Scene::start().await;
+    let performer = scene.performer();
+    let ticket = scene.ticket();
+    let label = "later".to_owned();
+    let skipped = OutboundAction::Skipped(SkipReason::Label { label });
+    perform_until_done(&performer, &build_report(&ticket, 2, skipped), build_fence(1)).await;
+    assert_eq!(scene.jira.comments(&ticket.short()).len(), 1);
+    scene.jira.delete_issue(&ticket.short(), "ada").unwrap();
+    let next_check = performer.tidy(&ticket, build_fence(1)).await.unwrap();
+    assert_eq!(next_check, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn older_fence_is_refused_before_any_write() {
     let scene = Scene::start().await;
     let (older, newer) = (scene.performer(), scene.performer());

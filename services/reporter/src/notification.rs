@@ -454,7 +454,7 @@ impl ReportPerformer {
         let listed = self.outside.our_comments(thread);
         let ours = match failpoint::around("reporter.comment.list", listed).await {
             // The comments went with their conversation, and nothing can be deleted in an archived repository.
-            Err(EffectError::Unwritable(_)) => Vec::new(),
+            Err(EffectError::Unwritable(_) | EffectError::Missing(_)) => Vec::new(),
             listed => listed?,
         };
         for watched in markers {
