@@ -1,6 +1,9 @@
 //! Effects of a pull request call. They use the writing accounts alone: a call has no ticket, records or stores.
 
-use std::collections::BTreeMap;
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicBool, Ordering},
+};
 
 use async_trait::async_trait;
 use domain::{OutboundRefusal, PullRequestRef, RepositoryName, TicketKey, cause::format_error_chain};
@@ -210,6 +213,8 @@ pub(super) struct MoveCalledIssue<'a> {
     pub(super) leads_to: &'a str,
     /// Values for the fields of its screen, by the fields' names.
     pub(super) fields: &'a BTreeMap<String, String>,
+    /// True after the first try. Before it, a transition may lead to the status that the issue has already.
+    pub(super) is_sent: AtomicBool,
 }
 
 #[async_trait]
@@ -220,15 +225,25 @@ impl EffectSteps for MoveCalledIssue<'_> {
         "transition"
     }
 
+    /// Done if a try whose response was lost moved the issue. Its workflow may refuse or repeat the transition.
+    async fn find_result(&self) -> Result<Option<String>, EffectError> {
+        if !self.is_sent.load(Ordering::Relaxed) {
+            return Ok(None);
+        }
+        let status = self.jira.status(self.issue).await?.name;
+        Ok((status == self.leads_to).then_some(status))
+    }
+
     async fn create(&self) -> Result<String, EffectError> {
         let filled = self.fill_screen().await?;
+        self.is_sent.store(true, Ordering::Relaxed);
         let moved = self.jira.transition(self.issue, self.transition, &filled).await;
         match moved.map_err(EffectError::from) {
             // The response was lost: the status shows if the transition happened.
-            Err(EffectError::Unknown(detail)) => match self.jira.status(self.issue).await?.name {
-                status if status == self.leads_to => Ok(status),
-                _ => Err(EffectError::Unknown(detail)),
-            },
+            Err(EffectError::Unknown(detail)) => {
+                let found = self.find_result().await?;
+                found.ok_or(EffectError::Unknown(detail))
+            }
             done => done.map(|()| self.leads_to.to_owned()),
         }
     }
@@ -243,5 +258,58 @@ impl MoveCalledIssue<'_> {
         let offered = self.jira.transitions(self.issue).await?;
         let meant = offered.iter().find(|one| one.id == self.transition);
         Ok(meant.map(|one| one.fill(self.fields).fields).unwrap_or_default())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use secrecy::SecretString;
+    use testkit::{FakeJira, JiraOptions, ServiceFault};
+
+    use super::*;
+    use crate::{
+        effect_cycle::{AttemptSearch, perform_effect},
+        effect_row::MemoryEffectRow,
+        receipt::EffectOrigin,
+    };
+
+    #[tokio::test]
+    async fn lost_transition_is_found_by_next_try() {
+        bootstrap::install_tls_provider();
+        let site = FakeJira::start(JiraOptions::default()).await.unwrap();
+        let key = site.create_issue("ENG", "Totals are wrong", "They are.", "Bug", &[]);
+        let issue = TicketKey::jira(&key).unwrap();
+        let jira = JiraWriter::new(&jira::Settings {
+            base_url: site.url(),
+            email: testkit::jira::WRITER_EMAIL.to_owned(),
+            api_token: SecretString::from(testkit::jira::WRITER_API_TOKEN),
+            ..jira::Settings::default()
+        })
+        .unwrap();
+        let offered = jira.transitions(&issue).await.unwrap();
+        let effect = MoveCalledIssue {
+            jira: &jira,
+            issue: &issue,
+            transition: &offered[0].id,
+            leads_to: &offered[0].to.name,
+            fields: &BTreeMap::new(),
+            is_sent: AtomicBool::new(false),
+        };
+        // The transition happens, and neither its response nor the status after it arrives.
+        site.fail_next(
+            ServiceFault::new("/transitions", 1, 502)
+                .on("POST")
+                .after_effect(),
+        );
+        site.fail_next(ServiceFault::new(&key, 1, 429).on("GET"));
+        let (row, search) = (MemoryEffectRow::<String>::default(), AttemptSearch::Once);
+        let lost = perform_effect(&effect, &row, &search).await.unwrap_err();
+        assert!(matches!(lost, EffectError::Later { .. }), "{lost}");
+        let settled = perform_effect(&effect, &row, &search).await.unwrap();
+        let expected = (EffectOrigin::Found, offered[0].to.name.clone());
+        assert_eq!((settled.how, settled.receipts), expected);
+        let sent = site.requests();
+        let sent = sent.iter().filter(|request| request.method == "POST");
+        assert_eq!(sent.count(), 1);
     }
 }

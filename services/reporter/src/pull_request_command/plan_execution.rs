@@ -1,6 +1,6 @@
 //! Performs the steps of a plan.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, sync::atomic::AtomicBool};
 
 use domain::{CommitId, PullRequestRef, TicketKey};
 use pullrequest::{
@@ -216,6 +216,7 @@ impl PullRequestOpener {
             transition,
             leads_to,
             fields,
+            is_sent: AtomicBool::new(false),
         };
         let moved = perform_with_retries(&effect, ProblemKind::JiraTransitionFailed).await;
         moved.map_err(|gave_up| {
