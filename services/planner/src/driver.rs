@@ -303,10 +303,11 @@ impl RunDriver {
         request: &JobRequest,
         id: CallId,
     ) -> Result<StepOutcome, TicketError> {
-        let (mut shown, mut wait) = (None, MirrorWait::start());
+        let (mut shown, mut wait, mut arrival) = (None, MirrorWait::start(), None);
         loop {
             let base = OpeningCommit::of_request(request, wait.idle());
-            let percent = match self.slots.open(caller, request, base, None).await {
+            let opened = self.slots.open(caller, request, base, None, &mut arrival);
+            let percent = match opened.await {
                 Ok(workspace) => {
                     return Ok(StepOutcome::from(Fact::WorkspaceOpened {
                         id,

@@ -46,6 +46,9 @@ impl SlotAllocator {
     /// Opens the run's workspace when it is its turn and a slot is free. Otherwise the run joins the pool's
     /// queue, and the slot maintenance wakes its ticket later.
     ///
+    /// A run whose mirrors are not ready leaves the queue, so that other runs use the slot meanwhile. `arrival` keeps
+    /// its place for the next call: `None` at the first one.
+    ///
     /// # Errors
     /// [`OpenError`]; [`OpenError::NoSlot`] when the run has to wait.
     pub(crate) async fn open(
@@ -54,6 +57,7 @@ impl SlotAllocator {
         request: &JobRequest,
         base: OpeningCommit<'_>,
         restore: Option<&PlannerSnapshotRestore>,
+        arrival: &mut Option<Timestamp>,
     ) -> Result<ExecutorWorkspace, OpenError> {
         let (pool, run) = (&request.rules.executor.pool, &caller.run);
         let free = self.executors.free_slots(pool, run).await;
@@ -69,18 +73,25 @@ impl SlotAllocator {
         } else {
             Err(OpenError::NoSlot)
         };
+        if let Err(OpenError::NotReady { .. }) = &opened {
+            let waits_since = waits.as_ref().and_then(|queue| queue.waits_since(run));
+            arrival.get_or_insert_with(|| waits_since.unwrap_or_else(bootstrap::read_wall_clock));
+        }
         match &opened {
             // Join before the caller parks the run: a slot that frees in between must find the run in the
             // queue.
-            Err(OpenError::NoSlot) => self.join(pool, run).await?,
+            Err(OpenError::NoSlot) => self.join(pool, run, *arrival).await?,
             _ if waits.as_ref().is_some_and(|queue| queue.has(run)) => self.leave(pool, run).await?,
             _ => {}
         }
         opened
     }
 
-    async fn join(&self, pool: &str, run: &RunId) -> Result<(), queue::Error> {
-        let joining = QueueChange::Join(run.clone(), bootstrap::read_wall_clock());
+    async fn join(&self, pool: &str, run: &RunId, arrival: Option<Timestamp>) -> Result<(), queue::Error> {
+        let joining = match arrival {
+            Some(since) => QueueChange::Rejoin(run.clone(), since),
+            None => QueueChange::Join(run.clone(), bootstrap::read_wall_clock()),
+        };
         if self.queues.change(pool, joining).await? {
             tracing::info!(%run, pool, "the run waits for a slot");
         }
@@ -115,6 +126,8 @@ pub(crate) struct SlotQueues {
 #[derive(Clone)]
 enum QueueChange {
     Join(RunId, Timestamp),
+    /// Joins at the place of an earlier arrival.
+    Rejoin(RunId, Timestamp),
     Leave(RunId),
 }
 
@@ -123,6 +136,7 @@ impl QueueChange {
     fn apply(&self, queue: &mut SlotQueue) -> bool {
         match self {
             Self::Join(run, since) => queue.join(run, *since),
+            Self::Rejoin(run, since) => queue.rejoin(run, *since),
             Self::Leave(run) => queue.leave(run),
         }
     }

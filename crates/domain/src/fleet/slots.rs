@@ -57,6 +57,25 @@ impl SlotQueue {
         true
     }
 
+    /// Adds a run that left the queue at its former place: before the runs that came after `since`. Returns false
+    /// when the run is already in the queue, where it keeps its position.
+    pub fn rejoin(&mut self, run: &RunId, since: Timestamp) -> bool {
+        if self.has(run) {
+            return false;
+        }
+        let place = self.waiting.iter().position(|waiter| waiter.since > since);
+        let run = run.clone();
+        self.waiting
+            .insert(place.unwrap_or(self.waiting.len()), SlotWaiter { run, since });
+        true
+    }
+
+    /// Returns the start of a run's wait; `None` when the run is not in the queue.
+    pub fn waits_since(&self, run: &RunId) -> Option<Timestamp> {
+        let waiter = self.waiting.iter().find(|waiter| waiter.run == *run);
+        waiter.map(|waiter| waiter.since)
+    }
+
     /// Removes a run. Returns false when the run is not in the queue.
     pub fn leave(&mut self, run: &RunId) -> bool {
         let before = self.waiting.len();
@@ -97,5 +116,24 @@ mod tests {
         assert!(queue.leave(&build_run_id(1)));
         assert!(!queue.leave(&build_run_id(1)));
         assert_eq!(turns(&queue, 2), [false, true, true, false]);
+    }
+
+    #[test]
+    fn run_rejoins_queue_at_former_place() {
+        let mut queue = SlotQueue::default();
+        let at = |number: u64| Timestamp::from_unix_ms(number.cast_signed());
+        for number in 1..=3 {
+            queue.join(&build_run_id(number), at(number));
+        }
+        for number in [1, 2, 3] {
+            let before = queue.clone();
+            assert_eq!(queue.waits_since(&build_run_id(number)), Some(at(number)));
+            assert!(queue.leave(&build_run_id(number)));
+            assert_eq!(queue.waits_since(&build_run_id(number)), None);
+            assert!(queue.rejoin(&build_run_id(number), at(number)));
+            assert_eq!(queue, before);
+            assert!(!queue.rejoin(&build_run_id(number), at(0)), "it keeps its place");
+            assert_eq!(queue, before);
+        }
     }
 }

@@ -65,6 +65,7 @@ impl RunDriver {
                 request,
                 OpeningCommit::pinned(base.as_ref()),
                 restore.as_ref(),
+                &mut None,
             )
             .await
         {
@@ -103,8 +104,11 @@ impl RunDriver {
         // Frees the slot first; the pool may have no other.
         workspace.close().await;
         let base = OpeningCommit::pinned(Some(base));
-        let opened = self.slots.open(workspace.caller, request, base, Some(&restore));
-        match opened.await {
+        match self
+            .slots
+            .open(workspace.caller, request, base, Some(&restore), &mut None)
+            .await
+        {
             Ok(workspace) => Ok(Fact::WentBack { workspace, snapshot }.into()),
             Err(error) => outcome_of_open_error(state.next_id(), error),
         }

@@ -29,6 +29,8 @@ struct Books {
     committed: bool,
     holds: Option<String>,
     is_full: bool,
+    /// True while the first clone of the repository runs.
+    is_cloning: bool,
     /// Reason that it does not accept work.
     unready: String,
     /// Number of failures before a workspace closes.
@@ -110,6 +112,11 @@ impl FakeExecutor {
     pub(super) fn set_full(&self, is_full: bool) {
         self.books().is_full = is_full;
         self.changed.send_replace(());
+    }
+
+    /// Sets whether the first clone of the repository runs.
+    pub(super) fn set_cloning(&self, is_cloning: bool) {
+        self.books().is_cloning = is_cloning;
     }
 
     /// Reports that it does not accept work, with the reason.
@@ -264,6 +271,12 @@ impl ExecutorService for FakeExecutor {
         let mut books = self.books();
         if books.is_full && books.holds.is_none() {
             return Err(Status::resource_exhausted("no free slot"));
+        }
+        if books.is_cloning {
+            let mut status = Status::unavailable("the first clone runs");
+            let percent = "40".parse().expect("a percentage");
+            status.metadata_mut().insert(proto::executor::NOT_READY, percent);
+            return Err(status);
         }
         books.open += 1;
         books.holds = Some(run);

@@ -4,15 +4,18 @@ use std::sync::Arc;
 
 use bootstrap::span_forwarder::SpanForwarder;
 use domain::{
-    ConflictedBase, JobRequest, JobSubject, RunFence,
+    ConflictedBase, JobRequest, JobSubject, RunFence, SlotQueue, Timestamp,
     check::{CheckOutcome, CheckSpec, TreeKind},
 };
 use grant::GrantSigner;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::*;
-use crate::executors::{CallError, ExecutorFleet, MirrorWait, OpeningCommit, RunCaller, SeedQuery};
+use crate::executors::{
+    CallError, ExecutorFleet, MirrorWait, OpenError, OpeningCommit, RunCaller, SeedQuery,
+};
 use crate::run::tests::build_commit_id;
+use crate::slots::{SlotAllocator, SlotQueues};
 
 /// Starts a client of executors at these addresses, until the guard is dropped.
 fn start_executors(urls: Vec<String>) -> (Arc<ExecutorFleet>, DropGuard) {
@@ -134,6 +137,47 @@ async fn progress_between_answers_keeps_idle_wait() {
         wait.note(percent);
     }
     assert_eq!((wait.idle(), wait.since_progress()), (step * 2, step * 2));
+}
+
+#[tokio::test]
+async fn first_clone_keeps_place_in_slot_queue() {
+    let nats = NatsServer::start().await.unwrap();
+    let queue = Queue::connect(&nats_settings(&nats, 60_000), "test")
+        .await
+        .unwrap();
+    queue.ensure_topology().await.unwrap();
+    let executor = FakeExecutor::start().await;
+    let (executors, _stopped) = start_executors(vec![executor.url.clone()]);
+    let request = build_job_request(Job::Implement);
+    let caller = build_caller(&request);
+    let mut both = SlotQueue::default();
+    both.join(&caller.run, Timestamp::from_unix_ms(1));
+    both.join(&"jira:ENG-99@9".parse().unwrap(), Timestamp::from_unix_ms(2));
+    let table = queue.table::<SlotQueue>(KeyValueBucket::Slots);
+    table.put("default", &both, None).await.unwrap();
+    let read = async || table.get("default").await.unwrap().unwrap().0;
+    let slots = SlotAllocator::new(Arc::new(SlotQueues::new(&queue)), executors);
+    let mut arrival = None;
+    let mut open = async || {
+        let base = OpeningCommit::default();
+        slots.open(&caller, &request, base, None, &mut arrival).await
+    };
+    executor.set_cloning(true);
+    let not_ready = open().await;
+    let is_clone = matches!(not_ready, Err(OpenError::NotReady { percent: Some(40) }));
+    assert!(is_clone, "{not_ready:?}");
+    let waiting = read().await.waiting;
+    assert_eq!(
+        waiting,
+        both.waiting[1..],
+        "the other run uses the slot meanwhile"
+    );
+    // The other run took the last slot, and the clone is complete.
+    executor.set_cloning(false);
+    executor.set_full(true);
+    let full = open().await;
+    assert!(matches!(full, Err(OpenError::NoSlot)), "{full:?}");
+    assert_eq!(read().await, both);
 }
 
 #[tokio::test]
