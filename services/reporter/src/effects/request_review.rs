@@ -52,9 +52,9 @@ impl OutboundEffect for RequestReview {
             .rules
             .map_or_else(PullRequestRules::default, |rules| rules.pull_request.clone());
         let now = outside.read_pull_request(&self.pull_request).await?;
-        let mut waiting = choose_reviewers(&reviews, &now.author, &named_reviewers(&rules));
-        waiting.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
-        self.ask(outside, &waiting).await?;
+        let mut wanted = choose_reviewers(&reviews, &now.author, &named_reviewers(&rules));
+        wanted.retain(|login| self.of.as_ref().is_none_or(|one| one == login));
+        let mut waiting = self.ask(outside, wanted).await?;
         if self.of.is_some() {
             return Ok(None);
         }
@@ -75,8 +75,7 @@ impl OutboundEffect for RequestReview {
                     .await?;
         }
         others.retain(|login| !waiting.iter().any(|known| known.eq_ignore_ascii_case(login)));
-        self.ask(outside, &others).await?;
-        waiting.extend(others);
+        waiting.extend(self.ask(outside, others).await?);
         count_approvals(outside, &self.pull_request, &now, &reviews, waiting).await
     }
 }
@@ -102,30 +101,45 @@ async fn count_approvals(
 }
 
 impl RequestReview {
-    /// Sends one request: GitHub rejects it as a whole if one of the logins is not allowed.
-    async fn ask(&self, outside: &OutboundClients, logins: &[String]) -> Result<(), EffectError> {
+    /// Requests the reviews of these logins, and returns those that GitHub accepts. GitHub rejects a request as a whole
+    /// if one of the logins is not allowed, so each one is requested separately then.
+    async fn ask(&self, outside: &OutboundClients, logins: Vec<String>) -> Result<Vec<String>, EffectError> {
+        if logins.is_empty() || self.is_accepted(outside, &logins).await? {
+            return Ok(logins);
+        }
+        let mut accepted = Vec::new();
+        if logins.len() > 1 {
+            for login in logins {
+                if self.is_accepted(outside, std::slice::from_ref(&login)).await? {
+                    accepted.push(login);
+                }
+            }
+        }
+        Ok(accepted)
+    }
+
+    /// Sends one request; returns false if GitHub rejects it.
+    async fn is_accepted(&self, outside: &OutboundClients, logins: &[String]) -> Result<bool, EffectError> {
         let PullRequestRef {
             repository, number, ..
         } = &self.pull_request;
-        if logins.is_empty() {
-            return Ok(());
-        }
         match outside
             .github
             .reviews()
             .request_reviewers(repository, *number, logins)
             .await
         {
-            // A reviewer left the organization, or the pull request was merged between the read and the write.
+            // A reviewer is no collaborator, or the pull request was merged between the read and the write.
             Err(github::Error::Rejected { detail }) => {
-                tracing::info!(%repository, number, detail, "nobody is asked for a review");
+                tracing::info!(%repository, number, reviewers = logins.len(), detail, "request for a review is rejected");
+                Ok(false)
             }
             done => {
                 done?;
                 tracing::info!(%repository, number, reviewers = logins.len(), "review asked for");
+                Ok(true)
             }
         }
-        Ok(())
     }
 }
 

@@ -146,6 +146,28 @@ async fn handover_counts_approvals_with_reviewers() {
     rig.stop().await;
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn rejected_reviewer_leaves_request_of_others() {
+    let mut rig = with_rules("pull_request:\n  reviewers: [gone, grace]\n").await;
+    let ruleset = github::BranchRuleset {
+        branches: vec!["main".to_owned()],
+        required_approvals: 2,
+        ..github::BranchRuleset::default()
+    };
+    rig.github.set_rulesets("acme/shop", &[ruleset]).unwrap();
+    // GitHub rejects each request that names somebody who is no collaborator.
+    let rejected = ServiceFault::new("/requested_reviewers", 9, 422);
+    rig.github.fail_next(rejected.on("POST").with("gone"));
+    assert_eq!(asked_for_review(&rig, &CHANGED).await, ["grace"]);
+    let comments = rig.jira.comments("ENG-1");
+    let words = "2 approvals are required, none is given; review requested from grace";
+    assert!(
+        comments.iter().any(|comment| comment.text.contains(words)),
+        "{comments:?}"
+    );
+    rig.stop().await;
+}
+
 fn build_checks_failure(
     pull_request: &PullRequestRef,
     head: &domain::CommitId,
