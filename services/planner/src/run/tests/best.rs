@@ -62,6 +62,21 @@ fn worse_work_is_replaced_by_best_state() {
 }
 
 #[test]
+fn wait_for_best_state_counts_no_minutes() {
+    let (mut play, _) = play_objection(60, |_| {});
+    play.checks.head = vec!["test_totals"];
+    let action = play.until(|action| matches!(action, RunAction::GoBack { .. }));
+    let RunAction::GoBack { snapshot } = action else {
+        panic!("{action:?}")
+    };
+    let before = play.state.budget().spending().busy_ms;
+    // The workspace was closed, and another run took its slot.
+    let workspace = play.workspace.clone();
+    play.append_after(500, Fact::WentBack { workspace, snapshot });
+    assert_eq!(play.state.budget().spending().busy_ms, before);
+}
+
+#[test]
 fn limit_after_proof_keeps_best_state() {
     let (mut play, best) = play_objection(4, |_| {});
     play.replies = (0..4).map(|_| build_tool_reply(&build_edit_calls())).collect();

@@ -6,9 +6,9 @@ use domain::{
 };
 use serde_json::json;
 
+use super::news::build_comment_news;
 use super::play::{
-    Play, build_edit_calls, build_entry, build_finish_call, build_job_request, build_tool_reply,
-    build_work_replies,
+    Play, build_edit_calls, build_finish_call, build_job_request, build_tool_reply, build_work_replies,
 };
 use super::prove::Bench;
 use crate::run::{BudgetAllowance, RunAction, decide_action};
@@ -178,32 +178,23 @@ fn minutes_count_only_while_run_works() {
         (0..30).map(|number| build_priced_reply(number, 10)),
     );
     play.until_model_call();
-    let waits = |play: &mut Play, fact: Fact, minutes: i64| {
-        let mut next = build_entry(play.state.journal.position, fact);
-        next.at = domain::Timestamp::from_unix_ms(play.state.journal.last_at.unix_ms() + minutes * 60_000);
-        play.state.apply(&next).unwrap();
-        play.entries.push(next);
-    };
     play.model_fails(true);
     play.drive();
     let before = play.state.budget().spending().busy_ms;
-    waits(
-        &mut play,
-        Fact::Retried {
-            by: None,
-            trigger: None,
-        },
-        500,
-    );
+    let retried = Fact::Retried {
+        by: None,
+        trigger: None,
+    };
+    play.append_after(500, retried);
     let fence = play.state.journal.fence;
-    waits(&mut play, Fact::TakenOver { fence }, 500);
+    play.append_after(500, Fact::TakenOver { fence });
     assert_eq!(play.state.budget().spending().busy_ms, before);
     let action = play.until(|action| matches!(action, RunAction::CallTool { .. }));
     let RunAction::CallTool { id, .. } = action else {
         panic!("{action:?}")
     };
     let result = domain::ToolResult::ok("slow");
-    waits(&mut play, Fact::ToolFinished { id, result }, 9);
+    play.append_after(9, Fact::ToolFinished { id, result });
     play.until(|action| matches!(action, RunAction::Record(Fact::ReportRequested { .. })));
     play.drive();
     assert!(
@@ -218,6 +209,25 @@ fn minutes_count_only_while_run_works() {
         "{:?}",
         play.reason()
     );
+}
+
+#[test]
+fn wait_for_workspace_counts_no_minutes() {
+    let mut play = Play::with(build_work_replies());
+    let action = play.until(|action| matches!(action, RunAction::OpenWorkspace { .. }));
+    let RunAction::OpenWorkspace { id } = action else {
+        panic!("{action:?}")
+    };
+    let before = play.state.budget().spending().busy_ms;
+    // A comment during the wait is an entry, too.
+    play.append_after(500, build_comment_news(60, "Mind the tax."));
+    let opened = Fact::WorkspaceOpened {
+        id,
+        workspace: play.workspace.clone(),
+        repository: None,
+    };
+    play.append_after(500, opened);
+    assert_eq!(play.state.budget().spending().busy_ms, before);
 }
 
 #[test]

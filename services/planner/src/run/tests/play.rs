@@ -328,6 +328,14 @@ impl Play {
         }
     }
 
+    /// Appends a fact some minutes after the last entry.
+    pub(crate) fn append_after(&mut self, minutes: i64, fact: Fact) {
+        let mut entry = build_entry(self.state.journal.position, fact);
+        entry.at = self.state.journal.last_at.plus_ms(minutes * 60_000);
+        self.state.apply(&entry).unwrap();
+        self.entries.push(entry);
+    }
+
     /// Drives until the run waits or is finished.
     pub(crate) fn drive(&mut self) -> RunAction {
         for _ in 0..1000 {

@@ -71,16 +71,18 @@ impl BudgetState {
         self.refused.as_ref().filter(|reason| !is_over(reason))
     }
 
-    /// Counts the time since the last entry, unless the run waited for users, a slot or a planner.
-    pub(super) fn count_time(&mut self, entry: &JournalEntry, last: Timestamp, is_parked: bool) {
+    /// Counts the time since the last entry, unless the run waited for users, a slot or a planner. `is_waiting` is
+    /// true if it was parked, or a workspace was requested.
+    pub(super) fn count_time(&mut self, entry: &JournalEntry, last: Timestamp, is_waiting: bool) {
         let waited = matches!(
             entry.fact,
             Fact::TakenOver { .. }
                 | Fact::WorkspaceOpened { .. }
                 | Fact::WorkspaceRestored { .. }
                 | Fact::WorkspaceFailed { .. }
+                | Fact::WentBack { .. }
         );
-        if !is_parked && !waited {
+        if !is_waiting && !waited {
             let passed = entry.at.unix_ms().saturating_sub(last.unix_ms());
             self.spending.busy_ms += u64::try_from(passed).unwrap_or(0);
         }

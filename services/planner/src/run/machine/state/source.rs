@@ -85,6 +85,11 @@ impl SourceState {
             .filter_map(|(repository, work)| Some((repository, work.open_workspace()?)))
     }
 
+    /// Returns true if a requested workspace is not open yet: the run may wait for a slot.
+    pub(super) fn has_open_request(&self) -> bool {
+        self.works.values().any(RepositoryWork::has_open_request)
+    }
+
     /// Returns the branch of the run, once it is known.
     pub(crate) fn branch(&self) -> Option<&str> {
         self.work().branch.as_deref()

@@ -100,9 +100,9 @@ impl PlannerRunState {
         let position = entry.position;
         require_legal(position == self.journal.position, "its position is wrong")?;
         require_legal(self.lifecycle.finished().is_none(), "the run is finished")?;
-        // Before the wait ends, because the time of a parked run does not count.
-        let is_parked = self.lifecycle.parked().is_some();
-        self.budget.count_time(entry, self.journal.last_at, is_parked);
+        // Before the wait ends, because the time of a wait does not count. News may arrive during it.
+        let is_waiting = self.lifecycle.parked().is_some() || self.source.has_open_request();
+        self.budget.count_time(entry, self.journal.last_at, is_waiting);
         if !matches!(
             entry.fact,
             Fact::TakenOver { .. } | Fact::Parked { .. } | Fact::NewsArrived { .. }

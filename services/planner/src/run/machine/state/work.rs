@@ -63,6 +63,11 @@ impl RepositoryWork {
         }
     }
 
+    /// Returns true if a workspace is requested and not open yet.
+    pub(super) const fn has_open_request(&self) -> bool {
+        matches!(self.workspace, PlannerWorkspaceState::Requested(_))
+    }
+
     /// Notes a commit of the planner.
     pub(super) fn note_commit(&mut self, result: &ToolResult) {
         self.committed.clone_from(&result.head);
