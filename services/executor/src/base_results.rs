@@ -26,9 +26,9 @@ pub(crate) struct BaseOrigin(String);
 
 impl BaseOrigin {
     /// Describes a base commit of a repository with the commands of its setup. `tools`: system and programs of
-    /// this machine.
-    pub(crate) fn new(repository: &str, base: &str, setup: &[String], tools: &str) -> Self {
-        Self(format!("{repository:?}\n{base}\n{setup:?}\n{tools:?}"))
+    /// this machine. `lfs`: contents of Git LFS that its files have.
+    pub(crate) fn new(repository: &str, base: &str, setup: &[String], tools: &str, lfs: &str) -> Self {
+        Self(format!("{repository:?}\n{base}\n{setup:?}\n{tools:?}\n{lfs:?}"))
     }
 
     /// Returns the key of a check on these files.
@@ -43,7 +43,7 @@ impl BaseOrigin {
     }
 }
 
-/// Key of a result: repository, base commit, setup, tools of the machine, and the check.
+/// Key of a result: repository, base commit, setup, tools of the machine, contents of Git LFS, and the check.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct BaseCheckKey(String);
 
@@ -183,7 +183,7 @@ mod tests {
 
     fn build_key(command: &str) -> BaseCheckKey {
         let setup = ["npm ci".to_owned()];
-        BaseOrigin::new("acme/shop", "b1", &setup, "debian").key("", command, &[])
+        BaseOrigin::new("acme/shop", "b1", &setup, "debian", "").key("", command, &[])
     }
 
     fn build_result(outcome: CheckOutcome, failing: &[&str]) -> CheckResult {
@@ -212,12 +212,14 @@ mod tests {
         );
         let key = |repository, base, setup: &[&str], tools, directory, reports: &[&str]| {
             let texts = |texts: &[&str]| texts.iter().map(ToString::to_string).collect::<Vec<_>>();
-            BaseOrigin::new(repository, base, &texts(setup), tools).key(
+            BaseOrigin::new(repository, base, &texts(setup), tools, "").key(
                 directory,
                 "npm test",
                 &texts(reports),
             )
         };
+        let setup = ["npm ci".to_owned()];
+        let with_contents = BaseOrigin::new("acme/shop", "b1", &setup, "debian", "c1");
         for other in [
             key("acme/other", "b1", &["npm ci"], "debian", "", &[]),
             key("acme/shop", "b2", &["npm ci"], "debian", "", &[]),
@@ -225,6 +227,7 @@ mod tests {
             key("acme/shop", "b1", &["npm ci"], "alpine", "", &[]),
             key("acme/shop", "b1", &["npm ci"], "debian", "api", &[]),
             key("acme/shop", "b1", &["npm ci"], "debian", "", &["out/*.xml"]),
+            with_contents.key("", "npm test", &[]),
             // The parts of a key cannot run into each other.
             key("acme/shop", "b1\n[]", &["npm ci"], "debian", "", &[]),
         ] {

@@ -61,6 +61,17 @@ impl LfsContents {
         stored(self) == stored(other)
     }
 
+    /// Describes the contents for a key; empty without any. With others, the same commit has other files.
+    pub(crate) fn describe(&self) -> String {
+        let stored = self.held.iter().flat_map(|held| &held.stored);
+        let names: Vec<&str> = stored.map(LfsOid::as_str).collect();
+        if names.is_empty() {
+            return String::new();
+        }
+        // There may be thousands of names.
+        LfsOid::of(names.join(" ").as_bytes()).to_string()
+    }
+
     /// True when the content of a pointer is here.
     pub(crate) fn has(&self, pointer: &LfsPointer) -> bool {
         self.held.as_ref().is_some_and(|held| {
@@ -168,6 +179,13 @@ mod tests {
         let forged = LfsPointer { size: 8, ..pointer };
         assert!(!contents.has(&forged));
         assert!(!contents.has_same(&LfsContents::default()) && contents.has_same(&contents.clone()));
+        // Only what is here counts, and a rule without any content changes no file.
+        let none = LfsContents::new(store.hold(&mirror, [missing]), Vec::new());
+        let other = store_content(&store, &mirror, b"other");
+        let others = LfsContents::new(store.hold(&mirror, [other]), Vec::new());
+        assert_eq!(none.describe(), LfsContents::default().describe());
+        assert_ne!(contents.describe(), none.describe());
+        assert_ne!(contents.describe(), others.describe());
     }
 
     #[test]

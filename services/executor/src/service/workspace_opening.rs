@@ -165,7 +165,8 @@ fn describe_base(
     let setup = [setup, programs].concat();
     registry.sandbox.shows_checks().then(|| {
         let (repository, base) = (workspace.repository.to_string(), workspace.git.base.as_str());
-        BaseOrigin::new(&repository, base, &setup, &describe_environment())
+        let contents = workspace.git.lfs.describe();
+        BaseOrigin::new(&repository, base, &setup, &describe_environment(), &contents)
     })
 }
 

@@ -91,8 +91,9 @@ impl SetupCache {
 
     /// Returns the key for these commands in a workspace in which no command has run.
     ///
-    /// Commands may read every file, so the key contains all of them. `None` when there are no commands, when
-    /// no lockfile pins the installed versions, or when a runner holds the files.
+    /// Commands may read every file, so the key contains all of them, also the contents of Git LFS that replace
+    /// pointers. `None` when there are no commands, when no lockfile pins the installed versions, or when a runner
+    /// holds the files.
     ///
     /// # Errors
     /// Fails when the workspace's files cannot be read.
@@ -109,8 +110,9 @@ impl SetupCache {
             return Ok(None);
         }
         let (place, tree) = (workspace.disk.place(), origin.tree);
+        let contents = workspace.git.lfs.describe();
         // The workspace's path is part of the key, because tools write it into installed files.
-        let known_by = format!("{}\n{place:?}\n{commands:?}\n{tree}", self.identity);
+        let known_by = format!("{}\n{place:?}\n{commands:?}\n{tree}\n{contents}", self.identity);
         let key = Oid::hash_object(ObjectType::Blob, known_by.as_bytes())?;
         let entry = self.of(&workspace.repository).join(key.to_string());
         Ok(Some(SetupKey { entry, origin }))

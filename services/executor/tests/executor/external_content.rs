@@ -258,3 +258,32 @@ async fn unusable_lfs_contents_stay_pointers() {
         .await;
     assert!(result.content.contains("SHA-256"), "{}", result.content);
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn setup_result_needs_same_lfs_contents() {
+    let world = World::start(1).await;
+    let content = b"name,total\nada,7\n";
+    let table = build_pointer(content);
+    setups::commit_base_files(&world, &[("Cargo.lock", "1")]);
+    let base = seed_lfs_files(&world, &[("table.csv", &table)]);
+    serve_contents(&world, &base, &[(&table, content)], Vec::new());
+    for (number, lfs, words, is_reused) in [
+        (1, false, "oid sha256", false),
+        (2, true, "ada,7", false),
+        (3, true, "ada,7", true),
+        (4, false, "oid sha256", true),
+    ] {
+        let opened = world.open_with(number, |spec| {
+            spec.base_commit = base.clone();
+            spec.setup = vec!["mkdir ignored && cp table.csv ignored/copy".to_owned()];
+            spec.lfs = lfs;
+        });
+        let (session, answer) = opened.await;
+        let log = answer.setup.unwrap().log_tail;
+        assert_eq!(log.contains("reused"), is_reused, "{number}: {log}");
+        let copy = session.shell("c1", "cat ignored/copy").await;
+        assert!(copy.contains(words), "{number}: {copy}");
+        session.close().await;
+        setups::wait_for_free_path(&world).await;
+    }
+}
