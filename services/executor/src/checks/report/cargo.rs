@@ -15,6 +15,10 @@ static DOC_TEST: LazyPattern = LazyPattern::new(r"^(\S+ - .*?)\s*\(line (\d+)\)(
 static SECTION: LazyPattern = LazyPattern::new(r"^---- (\S.*) stdout ----$");
 static UNCOMPILED: LazyPattern =
     LazyPattern::new(r"(?m)^error: could not compile `[^`]+`|^error(?:\[E\d+\])?: .*\n +--> ");
+/// End of a test program that crashed or ended itself. Cargo shows how only then.
+static CRASHED: LazyPattern = LazyPattern::new(
+    r"(?m)^error: (?:doc)?test failed, to rerun pass .*\n+Caused by:\n +process didn't exit successfully: ",
+);
 static NEXTEST: LazyPattern = LazyPattern::new(
     r"(?m)^ +Summary \[ *[\d.]+s\] (\d+)(?:/\d+)? tests? run: (\d+) passed(?: \([^)]*\))?(?:, (\d+) failed)?(?:, \d+ timed out)?(?:, (\d+) skipped)?",
 );
@@ -23,7 +27,7 @@ static NEXTEST_LINE: LazyPattern =
 
 pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
     let mut report = new_report("cargo");
-    report.collection_error = UNCOMPILED.is_match(output);
+    report.collection_error = UNCOMPILED.is_match(output) || CRASHED.is_match(output);
     if let Some(summary) = NEXTEST.captures(output) {
         count_nextest(output, &summary, &mut report);
         return Some(report);

@@ -11,12 +11,16 @@ static SUMMARY: LazyPattern = LazyPattern::new(
 );
 static FAILED: LazyPattern = LazyPattern::new(r"^\s+Failed (\S.*?) \[[\d,.<> ]+ m?s\]$");
 static UNCOMPILED: LazyPattern = LazyPattern::new(r"(?m)\): error [A-Z]+\d+: ");
+/// Message about a test host that crashed. Its assembly has no sum.
+static ABORTED: LazyPattern =
+    LazyPattern::new(r"(?m)^\s*(?:The active test run was aborted|Test Run Aborted)\b");
 static EMPTY: LazyPattern =
     LazyPattern::new(r"(?m)^No test (?:is available in|matches the given testcase filter)");
 
 pub(super) fn parse_dotnet(output: &str) -> Option<TestReport> {
     let mut report = new_report("dotnet");
-    report.collection_error = UNCOMPILED.is_match(output) && output.contains("error CS");
+    let is_uncompiled = UNCOMPILED.is_match(output) && output.contains("error CS");
+    report.collection_error = is_uncompiled || ABORTED.is_match(output);
     let mut sums = 0;
     let lines: Vec<&str> = output.lines().collect();
     for (at, line) in lines.iter().enumerate() {

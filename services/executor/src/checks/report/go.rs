@@ -1,6 +1,6 @@
 //! Parser of `go test`, plain and with `-json`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::check::TestReport;
 use serde::Deserialize;
@@ -38,6 +38,8 @@ pub(super) fn parse_go(output: &str) -> Option<TestReport> {
 fn parse_plain_output(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let (mut report, mut packages, mut named) = (new_report("go"), 0, 0);
+    // Number of failing tests in the packages before.
+    let mut failed = 0;
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = TEST.captures(line) {
             let id = found[2].to_owned();
@@ -62,11 +64,14 @@ fn parse_plain_output(output: &str) -> Option<TestReport> {
         } else if let Some(found) = PACKAGE.captures(line) {
             packages += 1;
             let note = found.get(3).or(found.get(4)).map_or("", |note| note.as_str());
-            report.collection_error |= UNBUILT.is_match(note);
+            // A package that fails without a failing test ended early: a crash, a timeout or `os.Exit`.
+            let has_crashed = &found[1] == "FAIL" && report.failed == failed;
+            report.collection_error |= has_crashed || UNBUILT.is_match(note);
             // Without `-v` a package that passed names no test, so the package counts as one.
             let has_passed = &found[1] == "ok  " && !EMPTY.is_match(note);
             report.passed += u32::from(has_passed && named == 0);
             named = 0;
+            failed = report.failed;
         }
     }
     pass_messages_up(&mut report);
@@ -98,6 +103,7 @@ impl PrintedLines {
 
 fn parse_json_output(output: &str) -> Option<TestReport> {
     let (mut report, mut seen, mut printed) = (new_report("go"), 0, PrintedLines::default());
+    let mut packages_with_failure = BTreeSet::new();
     for line in output
         .lines()
         .filter(|line| line.starts_with('{') && line.contains("\"Action\""))
@@ -107,7 +113,12 @@ fn parse_json_output(output: &str) -> Option<TestReport> {
         };
         seen += 1;
         report.collection_error |= event.failed_build.is_some() || event.action == "build-fail";
-        let Some(test) = event.test else { continue };
+        let Some(test) = event.test else {
+            // As in the plain output, such a package ended early.
+            report.collection_error |=
+                event.action == "fail" && !packages_with_failure.contains(&event.package);
+            continue;
+        };
         let id = format!("{}.{test}", event.package);
         match event.action.as_str() {
             "pass" => {
@@ -128,6 +139,7 @@ fn parse_json_output(output: &str) -> Option<TestReport> {
                 let message =
                     first_message_lines(lines.iter().map(String::as_str).filter(is_message), |_| false);
                 report.failing.push(failed_test(id, message));
+                packages_with_failure.insert(event.package);
             }
             "output" => printed.add(id, event.output.unwrap_or_default()),
             _ => {}

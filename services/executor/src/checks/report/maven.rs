@@ -11,11 +11,13 @@ static SUM: LazyPattern = LazyPattern::new(
 );
 static FAILURE: LazyPattern =
     LazyPattern::new(r"^\[ERROR\]   (\S+?)(?::\d+)?(?: (?:»|->|[Ee]xpected)? ?(.*))?$");
-static UNCOMPILED: LazyPattern = LazyPattern::new(r"(?m)^\[ERROR\] COMPILATION ERROR :");
+/// Messages about tests that could not be compiled, and about a test process that crashed.
+static INCOMPLETE: LazyPattern =
+    LazyPattern::new(r"(?m)^\[ERROR\] (?:COMPILATION ERROR :|.*\bThe forked VM terminated without )");
 
 pub(super) fn parse_maven(output: &str) -> Option<TestReport> {
     let mut report = new_report("maven");
-    report.collection_error = UNCOMPILED.is_match(output);
+    report.collection_error = INCOMPLETE.is_match(output);
     let mut sums = 0;
     for sum in output.lines().filter_map(|line| SUM.captures(line)) {
         sums += 1;

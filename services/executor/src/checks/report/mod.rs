@@ -426,6 +426,25 @@ mod tests {
     }
 
     #[test]
+    fn run_that_ended_early_is_incomplete() {
+        for output in [
+            // A failing test of another package does not explain the crash.
+            "--- FAIL: TestTotal (0.00s)\n    cart_test.go:4: 0 is not 30\nFAIL\nFAIL\tacme/cart\t0.004s\nFAIL\tacme/shop\t0.002s\nok  \tacme/price\t0.003s\nFAIL\n",
+            "panic: test timed out after 1s\nrunning tests:\n\tTestTotal (1s)\nFAIL\tacme/shop\t1.0s\nok  \tacme/price\t0.003s\nFAIL\n",
+            "{\"Action\":\"fail\",\"Package\":\"acme/cart\",\"Test\":\"TestTotal\"}\n{\"Action\":\"fail\",\"Package\":\"acme/cart\"}\n{\"Action\":\"fail\",\"Package\":\"acme/shop\"}\n",
+            "test a ... ok\n\ntest result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n\nrunning 1 test\nerror: test failed, to rerun pass `--test shop`\n\nCaused by:\n  process didn't exit successfully: `/w/target/debug/deps/shop-1` (signal: 6, SIGABRT: process abort signal)\n",
+            "Passed!  - Failed:     0, Passed:     1, Skipped:     0, Total:     1\nThe active test run was aborted. Reason: Test host process crashed\n",
+            "[INFO] Tests run: 1, Failures: 0, Errors: 0, Skipped: 0\n[ERROR] Failed to execute goal x: ExecutionException The forked VM terminated without properly saying goodbye.\n",
+            "!!!!! _pytest.outcomes.Exit: no database !!!!!\n===== 1 passed in 0.01s =====\n",
+            "INTERNALERROR> KeyError: 'x'\n\n===== 1 passed in 0.01s =====\n",
+            "[error] Error: Total 1, Failed 0, Errors 0, Passed 1\n",
+        ] {
+            let report = parse_output(output).unwrap();
+            assert!(report.collection_error, "{output}: {report:?}");
+        }
+    }
+
+    #[test]
     fn words_about_tests_are_no_tests() {
         for output in [
             "",

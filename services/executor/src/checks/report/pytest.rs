@@ -13,9 +13,9 @@ static COUNT: LazyPattern =
     LazyPattern::new(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed|deselected|warnings?|rerun)");
 /// Line of the short summary, such as `FAILED tests/test_a.py::test_b - assert 1 == 2`.
 static LINE: LazyPattern = LazyPattern::new(r"^(FAILED|ERROR|PASSED|XFAIL|XPASS|SKIPPED) (\S.*)$");
-/// Messages of a run that stopped while it collected tests.
+/// Messages of a run that stopped while it collected tests, or before it ran all of them.
 static STOPPED: LazyPattern = LazyPattern::new(
-    r"(?m)^!+ Interrupted: \d+ errors? during collection !+$|^ERROR: (?:not found|file or directory not found|usage)|^ImportError while loading conftest|^E +(?:ImportError|ModuleNotFoundError|SyntaxError)\b.*\n(?:.*\n)*?!+ ",
+    r"(?m)^!+ Interrupted: \d+ errors? during collection !+$|^!+ (?:KeyboardInterrupt|_pytest\.outcomes\.Exit: .*) !+$|^INTERNALERROR> |^ERROR: (?:not found|file or directory not found|usage)|^ImportError while loading conftest|^E +(?:ImportError|ModuleNotFoundError|SyntaxError)\b.*\n(?:.*\n)*?!+ ",
 );
 
 pub(super) fn parse_pytest(output: &str) -> Option<TestReport> {

@@ -56,7 +56,10 @@ fn read_sbt(output: &str) -> Option<TestReport> {
     for sum in SBT.all(output) {
         let count = |group| parse_group(&sum, group);
         sums += 1;
-        report.failed = report.failed.saturating_add(count(2)).saturating_add(count(3));
+        let bad = count(2).saturating_add(count(3));
+        // A suite that was aborted shows only in the verdict.
+        report.collection_error |= bad == 0 && !sum[0].contains("] Passed: ");
+        report.failed = report.failed.saturating_add(bad);
         report.passed = report.passed.saturating_add(count(4));
         report.skipped = report.skipped.saturating_add(count(5));
     }

@@ -48,7 +48,11 @@ pub(super) fn parse_swift(output: &str) -> Option<TestReport> {
         }
     }
     if !xctest.passing.is_empty() || !xctest.failing.is_empty() {
-        (report.passed, report.failed) = (count_items(&xctest.passing), count_items(&xctest.failing));
+        report.passed = count_items(&xctest.passing);
+        // A failing test whose line follows other output on the same line has no name.
+        if !xctest.failing.is_empty() {
+            report.failed = count_items(&xctest.failing);
+        }
     }
     (report.passing, report.failing, report.skipping) = (xctest.passing, xctest.failing, xctest.skipping);
     let run = lines.iter().rev().find_map(|line| RUN.first(line));
@@ -108,6 +112,9 @@ mod tests {
             ((1, 1, 0), vec!["ShopTests.CartTests testTotal"])
         );
         assert!(report.failing[0].message.starts_with("XCTAssertEqual failed"));
+        let failing = "Test Case '-[ShopTests.CartTests testTotal]'";
+        let joined = xctest.replace(failing, &format!("out of stock {failing}"));
+        assert_eq!(count_results(&parse_swift(&joined).unwrap()), (1, 1, 0));
         let testing = "◇ Test run started.\n✔ Test empty() passed after 0.001 seconds.\n✘ Test \"adds up\" recorded an issue at CartTests.swift:9:5: Expectation failed: (total → 0) == 30\n✘ Test \"adds up\" failed after 0.001 seconds with 1 issue.\n✘ Test run with 2 tests failed after 0.002 seconds with 1 issue.\n";
         let report = parse_swift(testing).unwrap();
         assert_eq!(
