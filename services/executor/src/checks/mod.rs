@@ -388,9 +388,13 @@ fn judge_result(
         whole: _,
     } = ran.end;
     let output = report::strip_escapes(&output);
-    let tests = found
-        .or_else(|| report::parse_output(&output))
-        .map(TestReport::bounded);
+    let parse_printed = || {
+        let mut printed = report::parse_output(&output)?;
+        // The dropped part may name further failing tests.
+        printed.truncated |= truncated;
+        Some(printed)
+    };
+    let tests = found.or_else(parse_printed).map(TestReport::bounded);
     let missing = preparation::find_missing_setup(ending, &output, tests.as_ref(), facts);
     let judged = outcome::judge_with(ending, tests.as_ref(), &output, missing.as_ref());
     let tail = text_tail(&output);
@@ -485,6 +489,24 @@ mod tests {
         assert!(result.truncated && result.tests.unwrap().passed == 2);
         let cut = judge_command_end(CommandEnding::TimedOut, "===== 2 passed in 0.01s =====\n");
         assert_eq!((cut.outcome(), cut.exit_code), (CheckOutcome::Timeout, None));
+    }
+
+    #[test]
+    fn dropped_output_leaves_test_list_incomplete() {
+        let output = "test a ... FAILED\n[... 9 bytes left out ...]\ntest result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 0 filtered out\n";
+        let is_incomplete = |found: Option<TestReport>, truncated: bool| {
+            let end = CommandEnd {
+                ending: CommandEnding::Exited(101),
+                output: output.to_owned(),
+                truncated,
+                whole: Vec::new(),
+            };
+            let result = judge_result(FinishedCommand { end, duration_ms: 1 }, found, || None);
+            result.tests.unwrap().truncated
+        };
+        assert!(is_incomplete(None, true) && !is_incomplete(None, false));
+        // Report files do not depend on the output.
+        assert!(!is_incomplete(Some(TestReport::default()), true));
     }
 
     #[test]
