@@ -17,8 +17,8 @@ static TEST: LazyPattern = LazyPattern::new(
 
 pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    // AVA prints its counts below a separator line of one `─`.
-    let at = lines.iter().rposition(|line| line.trim() == "─")?;
+    // AVA prints its counts below a separator line of one `─`, and further runs may follow.
+    let at = lines.iter().position(|line| line.trim() == "─")?;
     let sums = || {
         lines
             .get(at..)
@@ -33,7 +33,7 @@ pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
         let count = parse_number(&sum[1]);
         match &sum[2] {
             "test passed" | "tests passed" => report.passed = report.passed.saturating_add(count),
-            "test failed" | "tests failed" => report.failed = count,
+            "test failed" | "tests failed" => report.failed = report.failed.saturating_add(count),
             // An expected failure proves nothing, so it counts as skipped, as with every runner.
             _ => report.skipped = report.skipped.saturating_add(count),
         }

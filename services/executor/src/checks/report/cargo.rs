@@ -15,6 +15,8 @@ static DOC_TEST: LazyPattern = LazyPattern::new(r"^(\S+ - .*?)\s*\(line (\d+)\)(
 static SECTION: LazyPattern = LazyPattern::new(r"^---- (\S.*) stdout ----$");
 static UNCOMPILED: LazyPattern =
     LazyPattern::new(r"(?m)^error: could not compile `[^`]+`|^error(?:\[E\d+\])?: .*\n +--> ");
+/// Message of `cargo test` about a failing test program.
+static FAILED_PROGRAM: LazyPattern = LazyPattern::new(r"(?m)^error: (?:doc)?test failed, to rerun pass ");
 /// End of a test program that crashed or ended itself. Cargo shows how only then.
 static CRASHED: LazyPattern = LazyPattern::new(
     r"(?m)^error: (?:doc)?test failed, to rerun pass .*\n+Caused by:\n +process didn't exit successfully: ",
@@ -28,8 +30,8 @@ static NEXTEST_LINE: LazyPattern =
 pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
     let mut report = new_report("cargo");
     report.collection_error = UNCOMPILED.is_match(output) || CRASHED.is_match(output);
-    if let Some(summary) = NEXTEST.captures(output) {
-        count_nextest(output, &summary, &mut report);
+    if NEXTEST.is_match(output) {
+        count_nextest(output, &mut report);
         return Some(report);
     }
     let mut results = 0;
@@ -106,11 +108,15 @@ fn find_panic_message(lines: &[&str], section: Option<usize>) -> String {
     first_message_lines(message, |line| line.starts_with("note: "))
 }
 
-fn count_nextest(output: &str, summary: &regex::Captures<'_>, report: &mut TestReport) {
-    let count = |group| parse_group(summary, group);
-    report.passed = count(2);
-    report.failed = count(1).saturating_sub(count(2));
-    report.skipped = count(4);
+fn count_nextest(output: &str, report: &mut TestReport) {
+    for summary in NEXTEST.all(output) {
+        let count = |group| parse_group(&summary, group);
+        report.passed = report.passed.saturating_add(count(2));
+        report.failed = report.failed.saturating_add(count(1).saturating_sub(count(2)));
+        report.skipped = report.skipped.saturating_add(count(4));
+    }
+    // nextest prints the results of single tests too, so those of `cargo test` beside it cannot be counted.
+    report.collection_error |= FAILED_PROGRAM.is_match(output);
     for found in output.lines().filter_map(|line| NEXTEST_LINE.captures(line)) {
         let id = found[2].split_whitespace().collect::<Vec<_>>().join(" ");
         if &found[1] == "PASS" {

@@ -34,13 +34,16 @@ pub(super) fn parse_native_tests(output: &str) -> Option<TestReport> {
 
 fn read_ctest(output: &str) -> Option<TestReport> {
     let mut report = new_report("ctest");
-    let sum = CTEST.captures(output);
-    if sum.is_none() {
+    let mut sums = 0;
+    for sum in CTEST.all(output) {
+        let (failed, all) = (parse_number(&sum[1]), parse_number(&sum[2]));
+        sums += 1;
+        report.failed = report.failed.saturating_add(failed);
+        report.passed = report.passed.saturating_add(all.saturating_sub(failed));
+    }
+    if sums == 0 {
         return CTEST_EMPTY.is_match(output).then_some(report);
     }
-    let sum = sum?;
-    report.failed = parse_number(&sum[1]);
-    report.passed = parse_number(&sum[2]).saturating_sub(report.failed);
     for found in output.lines().filter_map(|line| CTEST_LINE.captures(line)) {
         let name = found[1].to_owned();
         match &found[3] {

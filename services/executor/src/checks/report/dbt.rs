@@ -26,7 +26,9 @@ pub(super) fn parse_dbt(output: &str) -> Option<TestReport> {
         return report.collection_error.then_some(report);
     };
     report.passed = parse_number(&done[1]);
-    report.failed = parse_number(&done[3]);
+    // Of several commands only the last one runs the tests, but each one may fail.
+    let sums = output.lines().filter_map(|line| DONE.captures(line));
+    report.failed = sums.fold(0_u32, |failed, sum| failed.saturating_add(parse_number(&sum[3])));
     // A test that only warns proves nothing, so it counts as skipped.
     report.skipped = parse_number(&done[2]).saturating_add(parse_number(&done[4]));
     let lines: Vec<&str> = output.lines().collect();

@@ -3,7 +3,7 @@
 
 use domain::check::TestReport;
 
-use super::{count_items, failed_test, first_message_lines, go, parse_group};
+use super::{count_items, failed_test, first_message_lines, go, new_report, parse_group};
 use crate::pattern::LazyPattern;
 
 static DONE: LazyPattern = LazyPattern::new(
@@ -13,20 +13,19 @@ static LINE: LazyPattern = LazyPattern::new(r"^(PASS|FAIL|SKIP) (\S+) \([\d.]+s\
 static SECTION: LazyPattern = LazyPattern::new(r"^=== (FAIL|SKIP): (\S+) (\S+) \([\d.]+s\)$");
 
 pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
-    let done = DONE.captures(output)?;
     // The parser of Go has already counted these tests.
-    if go::parse_go(output).is_some() {
+    if !DONE.is_match(output) || go::parse_go(output).is_some() {
         return None;
     }
-    let count = |group| parse_group(&done, group);
-    let mut report = TestReport {
-        runner: "gotestsum".to_owned(),
-        passed: count(1).saturating_sub(count(2)).saturating_sub(count(3)),
-        failed: count(3),
-        skipped: count(2),
-        collection_error: count(4) > 0,
-        ..TestReport::default()
-    };
+    let mut report = new_report("gotestsum");
+    for done in DONE.all(output) {
+        let count = |group| parse_group(&done, group);
+        let passed = count(1).saturating_sub(count(2)).saturating_sub(count(3));
+        report.passed = report.passed.saturating_add(passed);
+        report.failed = report.failed.saturating_add(count(3));
+        report.skipped = report.skipped.saturating_add(count(2));
+        report.collection_error |= count(4) > 0;
+    }
     let lines: Vec<&str> = output.lines().collect();
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = SECTION.captures(line) {
@@ -43,8 +42,9 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
             report.passing.push(found[2].to_owned());
         }
     }
-    let named = count_items(&report.failing);
-    report.failed = if count(3) == 0 { 0 } else { count(3).max(named) };
+    if report.failed > 0 {
+        report.failed = report.failed.max(count_items(&report.failing));
+    }
     Some(report)
 }
 

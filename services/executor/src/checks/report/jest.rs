@@ -23,13 +23,14 @@ pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
     if !SUITES.is_match(output) {
         return None;
     }
-    let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
+    // Each package of a repository may run Jest on its own.
+    let summaries = output.lines().filter_map(|line| SUMMARY.first(line));
     let mut report = new_report("jest");
-    for count in COUNT.all(summary.unwrap_or_default()) {
+    for count in summaries.flat_map(|summary| COUNT.all(summary)) {
         let number = parse_number(&count[1]);
         match &count[2] {
-            "failed" => report.failed = number,
-            "passed" => report.passed = number,
+            "failed" => report.failed = report.failed.saturating_add(number),
+            "passed" => report.passed = report.passed.saturating_add(number),
             "skipped" | "pending" | "todo" => report.skipped = report.skipped.saturating_add(number),
             _ => {}
         }

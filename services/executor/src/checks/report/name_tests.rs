@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::check::TestReport;
 
-use super::{PARSERS, parse_output};
+use super::{PARSERS, parse_output, tests::read_fixture};
 
 /// Output of one suite with groups: once with a failing test, once with only passing ones.
 struct OutputPair {
@@ -214,6 +214,34 @@ fn list_names(report: &TestReport) -> BTreeSet<&str> {
     let failing = report.failing.iter().map(|test| test.id.as_str());
     let others = report.passing.iter().chain(&report.skipping);
     failing.chain(others.map(String::as_str)).collect()
+}
+
+#[test]
+fn later_run_hides_no_failure() {
+    let others = [
+        ("phpunit_failed.txt", "OK (3 tests, 5 assertions)\n"),
+        ("rspec_failed.txt", "3 examples, 0 failures\n"),
+        ("dbt_failed.txt", "Done. PASS=2 WARN=0 ERROR=0 SKIP=0 TOTAL=2\n"),
+    ];
+    let others = others.map(|(name, passes)| (read_fixture(name), passes));
+    let dart = (
+        "00:00 +0 -1: cart adds up [E]\n00:00 +0 -1: Some tests failed.\n".to_owned(),
+        "00:00 +2: All tests passed!\n",
+    );
+    let pairs = PAIRS.into_iter().map(|pair| (pair.fails.to_owned(), pair.passes));
+    for (fails, passes) in pairs.chain(others).chain([dart]) {
+        assert_eq!(parse_output(passes).unwrap().failed, 0, "{passes}");
+        // The exit code of both commands is that of the last one.
+        let both = format!("{fails}\n{passes}");
+        assert!(parse_output(&both).unwrap().failed > 0, "{both}");
+    }
+}
+
+#[test]
+fn sum_of_parallel_rspec_counts_once() {
+    let output = "2 examples, 1 failure\n3 examples, 0 failures\n5 examples, 1 failure\n";
+    let report = parse_output(output).unwrap();
+    assert_eq!((report.passed, report.failed), (4, 1));
 }
 
 #[test]

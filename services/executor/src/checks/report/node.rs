@@ -157,7 +157,8 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
     let lines: Vec<&str> = failures.lines().collect();
     let mut unloaded = 0;
     for (at, line) in lines.iter().enumerate() {
-        let Some(found) = SPEC.captures(line) else {
+        // The listing of a further run may follow.
+        let Some(found) = SPEC.captures(line).filter(|found| &found[2] == "✖") else {
             continue;
         };
         let own = &found[3];

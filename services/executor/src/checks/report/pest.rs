@@ -17,15 +17,15 @@ static FAILED: LazyPattern = LazyPattern::new(r"^\s+FAILED\s+(\S+ > .+?)(?:\s{2,
 
 pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let sum = lines.iter().rev().find_map(|line| SUMMARY.first(line))?;
-    if !DURATION.is_match(output) {
+    let sums: Vec<&str> = lines.iter().filter_map(|line| SUMMARY.first(line)).collect();
+    if sums.is_empty() || !DURATION.is_match(output) {
         return None;
     }
     let mut report = new_report("pest");
-    for count in COUNT.all(sum) {
+    for count in sums.into_iter().flat_map(|sum| COUNT.all(sum)) {
         let number = parse_number(&count[1]);
         match &count[2] {
-            "passed" => report.passed = number,
+            "passed" => report.passed = report.passed.saturating_add(number),
             "failed" | "errors" | "error" => report.failed = report.failed.saturating_add(number),
             // Tests with warnings, risky and deprecated tests ran but assert nothing or too little, so they
             // count as skipped.

@@ -14,24 +14,31 @@ const NONE: &str = "No tests executed!";
 pub(super) fn parse_phpunit(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
     let mut report = new_report("phpunit");
-    if let Some(passed) = lines.iter().rev().find_map(|line| OK.first(line)) {
-        report.passed = parse_number(passed);
-        return Some(report);
-    }
-    let Some(counts) = lines.iter().rev().find_map(|line| COUNTS.captures(line)) else {
-        return lines.contains(&NONE).then_some(report);
-    };
-    for count in COUNT.all(counts.get(2).map_or("", |rest| rest.as_str())) {
-        let number = parse_number(&count[2]);
-        match &count[1] {
-            "Errors" | "Failures" => report.failed = report.failed.saturating_add(number),
-            "Skipped" | "Incomplete" => report.skipped = report.skipped.saturating_add(number),
-            _ => {}
+    let (mut sums, mut all) = (0, 0_u32);
+    for line in &lines {
+        if let Some(passed) = OK.first(line) {
+            sums += 1;
+            all = all.saturating_add(parse_number(passed));
+            continue;
+        }
+        let Some(counts) = COUNTS.captures(line) else {
+            continue;
+        };
+        sums += 1;
+        all = all.saturating_add(parse_number(&counts[1]));
+        for count in COUNT.all(counts.get(2).map_or("", |rest| rest.as_str())) {
+            let number = parse_number(&count[2]);
+            match &count[1] {
+                "Errors" | "Failures" => report.failed = report.failed.saturating_add(number),
+                "Skipped" | "Incomplete" => report.skipped = report.skipped.saturating_add(number),
+                _ => {}
+            }
         }
     }
-    report.passed = parse_number(&counts[1])
-        .saturating_sub(report.failed)
-        .saturating_sub(report.skipped);
+    if sums == 0 {
+        return lines.contains(&NONE).then_some(report);
+    }
+    report.passed = all.saturating_sub(report.failed).saturating_sub(report.skipped);
     // `PHPUnit` lists warnings, risky and skipped tests in the same format after the failures.
     let is_over = |line: &&&str| line.ends_with("skipped tests:") || line.ends_with("skipped test:");
     let failures: Vec<&str> = lines.iter().take_while(|line| !is_over(line)).copied().collect();

@@ -27,7 +27,7 @@ pub(super) fn parse_playwright(output: &str) -> Option<TestReport> {
     for sum in output.lines().filter_map(|line| COUNT.captures(line)) {
         let count = parse_number(&sum[1]);
         match &sum[2] {
-            "passed" => report.passed = count,
+            "passed" => report.passed = report.passed.saturating_add(count),
             "failed" | "interrupted" => report.failed = report.failed.saturating_add(count),
             _ => report.skipped = report.skipped.saturating_add(count),
         }

@@ -19,20 +19,21 @@ static STOPPED: LazyPattern = LazyPattern::new(
 );
 
 pub(super) fn parse_pytest(output: &str) -> Option<TestReport> {
-    let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
+    // A command may run pytest several times, and its exit code may be that of the last run alone.
+    let summaries: Vec<&str> = output.lines().filter_map(|line| SUMMARY.first(line)).collect();
     let mut report = new_report("pytest");
-    let Some(summary) = summary else {
+    if summaries.is_empty() {
         // A broken `conftest.py` stops pytest before it prints a sum.
         report.collection_error = output.contains("ImportError while loading conftest");
         return report.collection_error.then_some(report);
-    };
-    let mut errors = 0;
-    for count in COUNT.all(summary) {
+    }
+    let mut errors = 0_u32;
+    for count in summaries.into_iter().flat_map(|summary| COUNT.all(summary)) {
         let (count, what) = (parse_number(&count[1]), &count[2]);
         match what {
-            "passed" => report.passed = count,
-            "failed" => report.failed = count,
-            "error" | "errors" => errors = count,
+            "passed" => report.passed = report.passed.saturating_add(count),
+            "failed" => report.failed = report.failed.saturating_add(count),
+            "error" | "errors" => errors = errors.saturating_add(count),
             "skipped" | "xfailed" => report.skipped = report.skipped.saturating_add(count),
             // A test that passes although a failure was expected is neither a pass nor a failure.
             _ => {}

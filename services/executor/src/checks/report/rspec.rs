@@ -15,15 +15,24 @@ static HEADING: LazyPattern = LazyPattern::new(r"^  \d+\) (.+)$");
 
 pub(super) fn parse_rspec(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let summary = lines.iter().rev().find_map(|line| SUMMARY.captures(line))?;
-    let count = |group| parse_group(&summary, group);
-    let (all, bad, pending) = (count(1), count(2), count(3));
+    let summaries = lines.iter().filter_map(|line| SUMMARY.captures(line));
+    let sums: Vec<[u32; 4]> = summaries
+        .map(|summary| [1, 2, 3, 4].map(|group| parse_group(&summary, group)))
+        .collect();
+    let (last, before) = sums.split_last()?;
+    let before = add_sums(before);
+    // `parallel_rspec` prints the sum of its processes after theirs.
+    let [all, bad, pending, outside] = if before == *last {
+        before
+    } else {
+        add_sums(&[before, *last])
+    };
     let mut report = TestReport {
         runner: "rspec".to_owned(),
         passed: all.saturating_sub(bad).saturating_sub(pending),
         failed: bad,
         skipped: pending,
-        collection_error: count(4) > 0,
+        collection_error: outside > 0,
         ..TestReport::default()
     };
     let headings = index_lines(&lines, |line| HEADING.first(line));
@@ -34,6 +43,17 @@ pub(super) fn parse_rspec(output: &str) -> Option<TestReport> {
         ));
     }
     Some(report)
+}
+
+/// Adds the sums of several runs.
+fn add_sums(sums: &[[u32; 4]]) -> [u32; 4] {
+    let mut added = [0_u32; 4];
+    for sum in sums {
+        for (number, further) in added.iter_mut().zip(sum) {
+            *number = number.saturating_add(*further);
+        }
+    }
+    added
 }
 
 /// Returns the message below a heading; empty without a heading.

@@ -89,10 +89,18 @@ fn read_bazel(output: &str) -> Option<TestReport> {
 }
 
 fn read_dart(output: &str) -> Option<TestReport> {
-    let sum = output.lines().rev().find_map(|line| DART.captures(line))?;
-    let count = |group| parse_group(&sum, group);
     let mut report = new_report("dart");
-    (report.passed, report.skipped, report.failed) = (count(1), count(2), count(3));
+    let mut sums = 0;
+    for sum in output.lines().filter_map(|line| DART.captures(line)) {
+        let count = |group| parse_group(&sum, group);
+        sums += 1;
+        report.passed = report.passed.saturating_add(count(1));
+        report.skipped = report.skipped.saturating_add(count(2));
+        report.failed = report.failed.saturating_add(count(3));
+    }
+    if sums == 0 {
+        return None;
+    }
     for name in output.lines().filter_map(|line| DART_FAILED.first(line)) {
         report.collection_error |= name.starts_with("loading ");
         report.failing.push(failed_test(name, ""));

@@ -23,16 +23,25 @@ const FIXTURES: [&str; 4] = ["setUpClass", "setUpModule", "tearDownClass", "tear
 
 pub(super) fn parse_unittest(output: &str) -> Option<TestReport> {
     let lines: Vec<&str> = output.lines().collect();
-    let at = lines.iter().rposition(|line| RAN.is_match(line))?;
-    let ran = parse_number(RAN.first(lines.get(at)?)?);
-    let verdict = lines.get(at..)?.iter().find_map(|line| VERDICT.captures(line))?;
-    let (mut failures, mut left_out) = (0_u32, 0_u32);
-    for count in COUNT.all(verdict.get(2).map_or("", |counts| counts.as_str())) {
-        let number = parse_number(&count[2]);
-        match &count[1] {
-            "skipped" | "expected failures" => left_out = left_out.saturating_add(number),
-            _ => failures = failures.saturating_add(number),
+    let (mut runs, mut ran, mut failures, mut left_out) = (0, 0_u32, 0_u32, 0_u32);
+    for (at, line) in lines.iter().enumerate() {
+        let Some(number) = RAN.first(line) else { continue };
+        let mut rest = lines.iter().skip(at + 1).take_while(|line| !RAN.is_match(line));
+        let Some(verdict) = rest.find_map(|line| VERDICT.captures(line)) else {
+            continue;
+        };
+        runs += 1;
+        ran = ran.saturating_add(parse_number(number));
+        for count in COUNT.all(verdict.get(2).map_or("", |counts| counts.as_str())) {
+            let number = parse_number(&count[2]);
+            match &count[1] {
+                "skipped" | "expected failures" => left_out = left_out.saturating_add(number),
+                _ => failures = failures.saturating_add(number),
+            }
         }
+    }
+    if runs == 0 {
+        return None;
     }
     let mut report = TestReport {
         runner: "unittest".to_owned(),

@@ -23,13 +23,13 @@ pub(super) fn parse_vitest(output: &str) -> Option<TestReport> {
     if !files && !output.contains("No test files found, exiting with code") {
         return None;
     }
-    let summary = output.lines().rev().find_map(|line| SUMMARY.first(line));
+    let summaries = output.lines().filter_map(|line| SUMMARY.first(line));
     let mut report = new_report("vitest");
-    for count in COUNT.all(summary.unwrap_or_default()) {
+    for count in summaries.flat_map(|summary| COUNT.all(summary)) {
         let number = parse_number(&count[1]);
         match &count[2] {
-            "failed" => report.failed = number,
-            "passed" => report.passed = number,
+            "failed" => report.failed = report.failed.saturating_add(number),
+            "passed" => report.passed = report.passed.saturating_add(number),
             _ => report.skipped = report.skipped.saturating_add(number),
         }
     }
