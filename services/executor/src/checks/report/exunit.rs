@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, new_report, parse_group};
+use super::{failed_test, first_message_lines, join_titles, new_report, parse_group};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern = LazyPattern::new(
@@ -60,7 +60,7 @@ pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
         } else if let Some(found) = TRACE.captures(line) {
             let id = match module {
                 "" => found[1].to_owned(),
-                module => format!("{} ({module})", &found[1]),
+                module => join_titles(&found[1], " (", module) + ")",
             };
             match &found[2] {
                 "excluded" | "skipped" => report.skipping.push(id),

@@ -12,6 +12,9 @@ static DONE: LazyPattern = LazyPattern::new(
 static LINE: LazyPattern = LazyPattern::new(r"^(PASS|FAIL|SKIP) (\S+) \([\d.]+s\)$");
 static SECTION: LazyPattern = LazyPattern::new(r"^=== (FAIL|SKIP): (\S+) (\S+) \([\d.]+s\)$");
 
+/// Limit of the tests around a failing one. Each name contains the one before, so many would exhaust the memory.
+const MAX_GROUPS: usize = 16;
+
 pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
     // The parser of Go has already counted these tests.
     if !DONE.is_match(output) || go::parse_go(output).is_some() {
@@ -50,7 +53,8 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
 
 /// Adds a failing test and the tests around it, which fail with it. gotestsum lists those only when they pass.
 fn add_failure(report: &mut TestReport, package: &str, test: &str, message: &str) {
-    let ends = test.match_indices('/').map(|(end, _)| end).chain([test.len()]);
+    let groups = test.match_indices('/').map(|(end, _)| end).take(MAX_GROUPS);
+    let ends = groups.chain([test.len()]);
     for name in ends.filter_map(|end| test.get(..end)) {
         let id = format!("{package}.{name}");
         match report.failing.iter_mut().find(|known| known.id == id) {

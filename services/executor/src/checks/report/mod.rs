@@ -33,7 +33,10 @@ mod vitest;
 
 use std::collections::HashMap;
 
-use domain::check::{FailedTest, TestReport};
+use domain::{
+    check::{FailedTest, MAX_TEST_ID, MAX_TEST_MESSAGE, TestReport},
+    text::truncate_bytes,
+};
 use regex::Captures;
 
 use crate::pattern::LazyPattern;
@@ -42,6 +45,13 @@ pub(super) use junit::{ReportFile, read_file};
 
 /// Largest number of lines in the message of a failing test.
 const MESSAGE_LINES: usize = 3;
+/// Limit of the lines that are searched for a message.
+const SEARCHED_LINES: usize = 200;
+// A report keeps fewer characters, and a character has up to four bytes.
+/// Limit in bytes of a name that contains the titles of groups.
+const MAX_NAME_BYTES: usize = 4 * (MAX_TEST_ID + 1);
+/// Limit in bytes of a message.
+const MAX_MESSAGE_BYTES: usize = 4 * (MAX_TEST_MESSAGE + 1);
 
 const PARSERS: [fn(&str) -> Option<TestReport>; 26] = [
     ava::parse_ava,
@@ -183,13 +193,28 @@ impl<'t> TitleStack<'t> {
     fn name(&mut self, indentation: usize, own: &str, separator: &str) -> String {
         self.open.retain(|open| open.indentation < indentation);
         let mut name = String::new();
-        for open in &self.open {
-            name.push_str(open.title);
-            name.push_str(separator);
+        for text in self.open.iter().flat_map(|open| [open.title, separator]) {
+            append_title(&mut name, text);
         }
-        name.push_str(own);
+        append_title(&mut name, own);
         name
     }
+}
+
+/// Appends to a name up to its limit. The title of a group is in the name of each of its tests, so a long title would
+/// exhaust the memory.
+fn append_title(name: &mut String, text: &str) {
+    let room = MAX_NAME_BYTES.saturating_sub(name.len());
+    name.push_str(truncate_bytes(text, room));
+}
+
+/// Joins the title of a group and that of a test.
+fn join_titles(group: &str, separator: &str, own: &str) -> String {
+    let mut name = String::new();
+    for text in [group, separator, own] {
+        append_title(&mut name, text);
+    }
+    name
 }
 
 fn measure_indentation(line: &str) -> usize {
@@ -289,9 +314,14 @@ fn parse_number(text: &str) -> u32 {
 }
 
 fn failed_test(id: impl Into<String>, message: impl Into<String>) -> FailedTest {
+    let mut message = message.into();
+    if message.len() > MAX_MESSAGE_BYTES {
+        // Several tests may have the same message.
+        message = truncate_bytes(&message, MAX_MESSAGE_BYTES).to_owned();
+    }
     FailedTest {
         id: id.into(),
-        message: message.into(),
+        message,
     }
 }
 
@@ -312,8 +342,9 @@ fn index_lines<'t>(
 
 /// Returns the first nonempty lines up to a line for which `is_end` is true.
 fn first_message_lines<'t>(lines: impl Iterator<Item = &'t str>, is_end: impl Fn(&str) -> bool) -> String {
-    let lines = lines.take_while(|line| !is_end(line)).map(str::trim);
+    let lines = lines.take(SEARCHED_LINES).take_while(|line| !is_end(line));
     let message: Vec<&str> = lines
+        .map(|line| truncate_bytes(line.trim(), MAX_MESSAGE_BYTES))
         .filter(|line| !line.is_empty())
         .take(MESSAGE_LINES)
         .collect();
@@ -423,6 +454,37 @@ mod tests {
         let report = parse_output(&both).unwrap();
         assert_eq!(report.runner, "cargo, pytest");
         assert!(report.failed > 0 && report.passed > 3);
+    }
+
+    #[test]
+    fn long_title_is_not_in_each_name() {
+        let title = "t".repeat(1 << 16);
+        let repeat = |line: &str| line.repeat(1000);
+        for output in [
+            format!("TAP version 13\n# {title}\n{}1..1000\n", repeat("ok 1\n")),
+            format!("TAP version 14\n# Subtest: {title}\n{}ok 1 - a\n1..1\n", repeat("    ok 1 - b\n")),
+            format!("\n  {title}\n{}\n\n  1000 passing (5ms)\n", repeat("    ✔ count\n")),
+            format!(
+                "{title} [a.exs]\n{}\nFinished in 0.03 seconds\n1000 tests, 0 failures\n",
+                repeat("  * test a (0.01ms)\n")
+            ),
+            format!(
+                "\n   PASS  {title}\n{}\n  Tests:    1000 passed\n  Duration: 0.05s\n",
+                repeat("  ✓ adds up   0.02s\n")
+            ),
+            format!("=== FAIL: p {} (0.00s)\nDONE 1 test, 1 failure in 0.1s\n", "a/".repeat(1 << 12)),
+            format!(
+                "{}---- a stdout ----\na panicked at {title}\ntest result: FAILED. 0 passed; 1000 failed; 0 ignored; 0 measured; 0 filtered out\n",
+                repeat("test a ... FAILED\n")
+            ),
+        ] {
+            let report = parse_output(&output).unwrap();
+            let failing = report.failing.iter().flat_map(|test| [&test.id, &test.message]);
+            let bytes: usize = report.passing.iter().chain(failing).map(String::len).sum();
+            assert!(bytes < 2 << 20, "{}: {bytes} bytes", report.runner);
+        }
+        let message = failed_test("a", "é".repeat(9000)).message;
+        assert_eq!(message.chars().count(), 2 * (MAX_TEST_MESSAGE + 1));
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use domain::check::TestReport;
 
-use super::{failed_test, first_message_lines, new_report, parse_number};
+use super::{failed_test, first_message_lines, join_titles, new_report, parse_number};
 use crate::pattern::LazyPattern;
 
 static SUMMARY: LazyPattern =
@@ -11,6 +11,8 @@ static DURATION: LazyPattern = LazyPattern::new(r"(?m)^\s*(?:Duration|Time):\s+[
 static COUNT: LazyPattern = LazyPattern::new(r"(\d+) (\w+)");
 static FILE: LazyPattern = LazyPattern::new(r"^\s+(?:PASS|FAIL|WARN)\s+(\S+)$");
 static TEST: LazyPattern = LazyPattern::new(r"^\s+(✓|⨯|-|…|!) (\S.*?)(?:\s+[\d.]+m?s)?\s*$");
+/// Mark between the name of a file and that of a test.
+const JOINT: &str = " > ";
 /// Mark after the title of a group, which is in backquotes: `` `cart` → it adds up ``.
 const GROUP_END: &str = "` → ";
 static FAILED: LazyPattern = LazyPattern::new(r"^\s+FAILED\s+(\S+ > .+?)(?:\s{2,}\S*)?\s*$");
@@ -54,9 +56,9 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
         } else if let Some(found) = TEST.captures(line).filter(|_| !file.is_empty()) {
             let name = &found[2];
             match &found[1] {
-                "✓" => report.passing.push(format!("{file} > {name}")),
-                "⨯" => report.failing.push(failed_test(format!("{file} > {name}"), "")),
-                _ => report.skipping.push(format!("{file} > {}", without_reason(name))),
+                "✓" => report.passing.push(join_titles(file, JOINT, name)),
+                "⨯" => report.failing.push(failed_test(join_titles(file, JOINT, name), "")),
+                _ => report.skipping.push(join_titles(file, JOINT, without_reason(name))),
             }
         }
     }

@@ -3,7 +3,10 @@
 
 use domain::check::TestReport;
 
-use super::{SEPARATOR, TitleStack, failed_test, first_message_lines, measure_indentation, new_report, node};
+use super::{
+    SEPARATOR, TitleStack, failed_test, first_message_lines, join_titles, measure_indentation, new_report,
+    node,
+};
 use crate::pattern::LazyPattern;
 
 static VERSION: LazyPattern = LazyPattern::new(r"(?m)^TAP version \d+\s*$");
@@ -102,8 +105,8 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
         depth = point.indentation;
         let own = titles.name(point.indentation, point.name, SEPARATOR);
         let name = match group.filter(|_| groups_come_first) {
-            Some(group) if own.is_empty() => group.to_owned(),
-            Some(group) => format!("{group}{SEPARATOR}{own}"),
+            Some(group) if own.is_empty() => join_titles(group, "", ""),
+            Some(group) => join_titles(group, SEPARATOR, &own),
             None => own,
         };
         if point.opens_group || closes_group {
