@@ -1,8 +1,13 @@
 //! Parser of AVA's terminal output. AVA's TAP output is read by the TAP parser.
 
-use domain::check::TestReport;
+use std::collections::HashMap;
 
-use super::{count_items, failed_test, first_message_lines, new_report, parse_number};
+use domain::{check::TestReport, text::truncate_bytes};
+
+use super::{
+    MAX_NAME_BYTES, SEARCHED_LINES, count_items, failed_test, first_message_lines, index_lines, new_report,
+    parse_number,
+};
 use crate::pattern::LazyPattern;
 
 static COUNT: LazyPattern =
@@ -38,6 +43,8 @@ pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
             _ => report.skipped = report.skipped.saturating_add(count),
         }
     }
+    let titles = index_lines(&lines, |line| Some(line.trim()).filter(|title| !title.is_empty()));
+    let details = index_lines(&lines, |line| line.starts_with("  ").then(|| line.trim()));
     for line in &lines {
         let Some(found) = TEST.captures(line) else {
             continue;
@@ -46,8 +53,9 @@ pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
         match (&found[1], found.get(2).map_or("", |mark| mark.as_str())) {
             ("✔", "") => report.passing.push(name.to_owned()),
             ("✘", "[fail]: ") => {
-                let id = failing_title(&lines, name);
-                report.failing.push(failed_test(id, find_message(&lines, id)));
+                let id = failing_title(&titles, name);
+                let message = find_message(&lines, details.get(id).copied());
+                report.failing.push(failed_test(id, message));
             }
             (_, "") => {}
             _ => report.skipping.push(name.to_owned()),
@@ -61,23 +69,19 @@ pub(super) fn parse_ava(output: &str) -> Option<TestReport> {
 
 /// Returns the title of a failing test. The printed line ends in the first words of the error; only the title
 /// heads the details.
-fn failing_title<'t>(lines: &[&'t str], name: &'t str) -> &'t str {
-    let titles = lines
-        .iter()
-        .map(|line| line.trim())
-        .filter(|title| !title.is_empty());
-    let fitting = titles.filter(|title| {
-        name.strip_prefix(title)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with(' '))
-    });
-    fitting.max_by_key(|title| title.len()).unwrap_or(name)
+fn failing_title<'t>(titles: &HashMap<&str, usize>, name: &'t str) -> &'t str {
+    if titles.contains_key(name) {
+        return name;
+    }
+    let start = truncate_bytes(name, MAX_NAME_BYTES);
+    let ends = start.match_indices(' ').map(|(end, _)| end).rev();
+    let mut starts = ends.filter_map(|end| name.get(..end));
+    starts.find(|title| titles.contains_key(title)).unwrap_or(name)
 }
 
-fn find_message(lines: &[&str], id: &str) -> String {
-    let at = lines
-        .iter()
-        .position(|line| line.trim() == id && line.starts_with("  "));
-    let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
+/// Returns the message below a heading; empty without a heading.
+fn find_message(lines: &[&str], heading: Option<usize>) -> String {
+    let rest = heading.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
     let is_source = |line: &&str| {
         let line = line.trim();
         line.split(':')
@@ -87,6 +91,7 @@ fn find_message(lines: &[&str], id: &str) -> String {
     let place = rest
         .iter()
         .copied()
+        .take(SEARCHED_LINES)
         .filter(|line| !is_source(line))
         .skip_while(|line| {
             let line = line.trim();

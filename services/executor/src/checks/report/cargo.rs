@@ -1,5 +1,7 @@
 //! Parser of `cargo test` and `cargo nextest`.
 
+use std::collections::{BTreeSet, HashMap, HashSet};
+
 use domain::check::TestReport;
 
 use super::{failed_test, first_message_lines, index_lines, new_report, parse_group, parse_number};
@@ -26,6 +28,9 @@ static NEXTEST: LazyPattern = LazyPattern::new(
 );
 static NEXTEST_LINE: LazyPattern =
     LazyPattern::new(r"^ +(PASS|FAIL|SIGABRT|TIMEOUT) \[ *[\d.>]+s\] (?:\( *\d+/\d+\) )?(\S.*)$");
+
+/// Limit of the documentation tests of one item that are numbered.
+const MAX_DOC_TESTS: usize = 1000;
 
 pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
     let mut report = new_report("cargo");
@@ -54,38 +59,48 @@ pub(super) fn parse_cargo(output: &str) -> Option<TestReport> {
         })
         .collect();
     let sections = index_lines(&lines, |line| SECTION.first(line));
-    let printed: Vec<&str> = named.iter().map(|(name, _)| *name).collect();
+    let doc_lines = list_doc_lines(named.iter().map(|(name, _)| *name));
+    // Tests of several programs may have one name, and then share its section.
+    let mut messages: HashMap<&str, String> = HashMap::new();
     for (name, result) in &named {
-        let id = stable_name(name, &printed);
+        let id = stable_name(name, &doc_lines);
         match result.as_str() {
             "ok" => report.passing.push(id),
             "ignored" => report.skipping.push(id),
-            _ => report.failing.push(failed_test(
-                id,
-                find_panic_message(&lines, sections.get(name).copied()),
-            )),
+            _ => {
+                let message = messages
+                    .entry(*name)
+                    .or_insert_with(|| find_panic_message(&lines, sections.get(name).copied()));
+                report.failing.push(failed_test(id, message.as_str()));
+            }
         }
     }
     Some(report)
 }
 
+/// Lists the lines of the documentation tests of each item.
+fn list_doc_lines<'t>(names: impl Iterator<Item = &'t str>) -> HashMap<&'t str, BTreeSet<u32>> {
+    let mut lines: HashMap<&str, BTreeSet<u32>> = HashMap::new();
+    for found in names.filter_map(|name| DOC_TEST.captures(name)) {
+        let item = found.get(1).map_or("", |item| item.as_str());
+        lines.entry(item).or_default().insert(parse_number(&found[2]));
+    }
+    lines
+}
+
 /// Returns the name of a documentation test without its line, which moves with every change above it. Several
 /// tests of one item are numbered in the order of their lines.
-fn stable_name(name: &str, all: &[&str]) -> String {
+fn stable_name(name: &str, doc_lines: &HashMap<&str, BTreeSet<u32>>) -> String {
     let Some(found) = DOC_TEST.captures(name) else {
         return name.to_owned();
     };
     let (item, line) = (&found[1], parse_number(&found[2]));
-    let before = all.iter().filter_map(|other| DOC_TEST.captures(other));
-    let mut lines: Vec<u32> = before
-        .filter(|other| &other[1] == item)
-        .map(|other| parse_number(&other[2]))
-        .collect();
-    lines.sort_unstable();
-    lines.dedup();
-    match lines.iter().position(|other| *other == line) {
-        None | Some(0) => item.trim_end().to_owned(),
-        Some(place) => format!("{} #{}", item.trim_end(), place + 1),
+    let before = doc_lines
+        .get(item)
+        .map_or(0, |lines| lines.range(..line).take(MAX_DOC_TESTS).count());
+    match before {
+        0 => item.trim_end().to_owned(),
+        before => format!("{} #{}", item.trim_end(), before + 1),
     }
 }
 
@@ -117,11 +132,12 @@ fn count_nextest(output: &str, report: &mut TestReport) {
     }
     // nextest prints the results of single tests too, so those of `cargo test` beside it cannot be counted.
     report.collection_error |= FAILED_PROGRAM.is_match(output);
+    let mut failing = HashSet::new();
     for found in output.lines().filter_map(|line| NEXTEST_LINE.captures(line)) {
         let id = found[2].split_whitespace().collect::<Vec<_>>().join(" ");
         if &found[1] == "PASS" {
             report.passing.push(id);
-        } else if !report.failing.iter().any(|test| test.id == id) {
+        } else if failing.insert(id.clone()) {
             report.failing.push(failed_test(id, String::new()));
         }
     }

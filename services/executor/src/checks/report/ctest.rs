@@ -1,5 +1,7 @@
 //! Parsers of `CTest`, Meson, `GoogleTest` and Catch2, the runners of C and C++.
 
+use std::collections::HashSet;
+
 use domain::check::TestReport;
 
 use super::{count_items, failed_test, first_message_lines, new_report, parse_group, parse_number};
@@ -97,24 +99,25 @@ fn read_google(output: &str) -> Option<TestReport> {
     }
     let mut report = new_report("googletest");
     let lines: Vec<&str> = output.lines().collect();
+    let (mut failing, mut skipping) = (HashSet::new(), HashSet::new());
+    // Line after the start of the present test.
+    let mut start = 0;
     for (at, line) in lines.iter().enumerate() {
+        if line.starts_with("[ RUN") {
+            start = at + 1;
+        }
         let Some(found) = GOOGLE_LINE.captures(line).filter(|found| found[2].contains('.')) else {
             continue;
         };
         let id = found[2].trim_end_matches(',').to_owned();
         match &found[1] {
             "OK" => report.passing.push(id),
-            "SKIPPED" if !report.skipping.contains(&id) => report.skipping.push(id),
-            "FAILED" if !report.failing.iter().any(|test| test.id == id) => {
-                let before = lines.get(..at).unwrap_or_default().iter().rev();
-                let own: Vec<&str> = before
-                    .copied()
-                    .take_while(|line| !line.starts_with("[ RUN"))
-                    .collect();
-                report.failing.push(failed_test(
-                    id,
-                    first_message_lines(own.into_iter().rev(), |_| false),
-                ));
+            "SKIPPED" if skipping.insert(id.clone()) => report.skipping.push(id),
+            "FAILED" if failing.insert(id.clone()) => {
+                let own = lines.get(start..at).unwrap_or_default().iter().copied();
+                report
+                    .failing
+                    .push(failed_test(id, first_message_lines(own, |_| false)));
             }
             _ => {}
         }

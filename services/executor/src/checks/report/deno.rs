@@ -1,5 +1,7 @@
 //! Parser of Deno's own runner.
 
+use std::collections::HashMap;
+
 use domain::check::TestReport;
 
 use super::{count_items, failed_test, first_message_lines, new_report, parse_group};
@@ -17,6 +19,11 @@ static UNLOADED: LazyPattern = LazyPattern::new(
 static RUNNING: LazyPattern =
     LazyPattern::new(r"(?m)^(?:running \d+ tests? from |Check file:|\s+at file://.*\.tsx?:|Task test )");
 
+/// Mark between the titles of a test and of its step.
+const STEP: &str = " ... ";
+/// Limit of the steps around a failing one.
+const MAX_STEPS: usize = 16;
+
 pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
     let mut report = new_report("deno");
     report.collection_error = UNLOADED.is_match(output) && RUNNING.is_match(output);
@@ -32,6 +39,7 @@ pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
         return None;
     }
     let lines: Vec<&str> = output.lines().collect();
+    let errors = index_errors(&lines);
     for found in lines.iter().filter_map(|line| TEST.captures(line)) {
         // Indented lines are steps of a test; the line of the test has the result of all of them.
         match (found[1].is_empty(), &found[3]) {
@@ -39,7 +47,8 @@ pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
             (true, "ignored") => report.skipping.push(found[2].to_owned()),
             (true, _) => {
                 let id = &found[2];
-                report.failing.push(failed_test(id, find_error(&lines, id)));
+                let message = find_error(&lines, errors.get(id).copied());
+                report.failing.push(failed_test(id, message));
             }
             _ => {}
         }
@@ -58,17 +67,25 @@ pub(super) fn parse_deno(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-fn find_error(lines: &[&str], id: &str) -> String {
-    let heads = |line: &&str| {
-        ERROR.first(line).is_some_and(|head| {
-            head == id
-                || head
-                    .strip_prefix(id)
-                    .is_some_and(|rest| rest.starts_with(" ... "))
-        })
-    };
-    let at = lines.iter().position(heads);
-    let rest = at.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
+/// Returns the number of the first line that heads an error of each test. The error of a step is headed by the titles
+/// of its test and of the step.
+fn index_errors<'t>(lines: &[&'t str]) -> HashMap<&'t str, usize> {
+    let mut places = HashMap::new();
+    for (at, line) in lines.iter().copied().enumerate() {
+        let Some(head) = ERROR.first(line) else {
+            continue;
+        };
+        let tests = head.match_indices(STEP).map(|(end, _)| end).take(MAX_STEPS);
+        for end in tests.chain([head.len()]) {
+            places.entry(head.get(..end).unwrap_or(head)).or_insert(at);
+        }
+    }
+    places
+}
+
+/// Returns the first line below the heading of an error; empty without a heading.
+fn find_error(lines: &[&str], heading: Option<usize>) -> String {
+    let rest = heading.and_then(|at| lines.get(at + 1..)).unwrap_or_default();
     first_message_lines(rest.iter().copied().take(1), |_| false)
 }
 

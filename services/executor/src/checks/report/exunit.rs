@@ -1,5 +1,7 @@
 //! Parser of `ExUnit` (`mix test`).
 
+use std::collections::HashSet;
+
 use domain::check::TestReport;
 
 use super::{failed_test, first_message_lines, join_titles, new_report, parse_group};
@@ -53,6 +55,11 @@ pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
         }
     }
     // With `--trace` each test has a line below its module. The heading of a failing test has both.
+    let failing: HashSet<&str> = report
+        .failing
+        .iter()
+        .flat_map(|test| list_traced_names(&test.id))
+        .collect();
     let mut module = "";
     for line in &lines {
         if let Some(name) = MODULE.first(line) {
@@ -64,7 +71,7 @@ pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
             };
             match &found[2] {
                 "excluded" | "skipped" => report.skipping.push(id),
-                _ if report.failing.iter().any(|test| is_same_test(&test.id, &id)) => {}
+                _ if failing.contains(id.as_str()) => {}
                 _ => report.passing.push(id),
             }
         }
@@ -72,10 +79,10 @@ pub(super) fn parse_exunit(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Returns true when both names are the same, or when `traced` is the name without its module.
-fn is_same_test(failing: &str, traced: &str) -> bool {
-    let rest = failing.strip_prefix(traced);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(" ("))
+/// Returns the names under which the trace may list a failing test: its own, and that without its module.
+fn list_traced_names(failing: &str) -> impl Iterator<Item = &str> {
+    let bare = failing.rsplit_once(" (").map(|(bare, _)| bare);
+    [Some(failing), bare].into_iter().flatten()
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Parser of gotestsum in its own formats. Formats that repeat the output of `go test` are left to the parser
 //! of Go.
 
+use std::collections::HashMap;
+
 use domain::check::TestReport;
 
 use super::{count_items, failed_test, first_message_lines, go, new_report, parse_group};
@@ -30,6 +32,7 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
         report.collection_error |= count(4) > 0;
     }
     let lines: Vec<&str> = output.lines().collect();
+    let mut places = HashMap::new();
     for (at, line) in lines.iter().enumerate() {
         if let Some(found) = SECTION.captures(line) {
             if &found[1] == "SKIP" {
@@ -37,7 +40,7 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
             } else {
                 let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();
                 let message = first_message_lines(rest, |line| !line.starts_with(' '));
-                add_failure(&mut report, &found[2], &found[3], &message);
+                add_failure((&mut report, &mut places), &found[2], &found[3], &message);
             }
         } else if let Some(found) = LINE.captures(line)
             && &found[1] == "PASS"
@@ -51,16 +54,25 @@ pub(super) fn parse_gotestsum(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Adds a failing test and the tests around it, which fail with it. gotestsum lists those only when they pass.
-fn add_failure(report: &mut TestReport, package: &str, test: &str, message: &str) {
+/// Adds a failing test and the tests around it, which fail with it. gotestsum lists those only when they pass. `places`
+/// has the place of each failing test in the report.
+fn add_failure(
+    (report, places): (&mut TestReport, &mut HashMap<String, usize>),
+    package: &str,
+    test: &str,
+    message: &str,
+) {
     let groups = test.match_indices('/').map(|(end, _)| end).take(MAX_GROUPS);
     let ends = groups.chain([test.len()]);
     for name in ends.filter_map(|end| test.get(..end)) {
         let id = format!("{package}.{name}");
-        match report.failing.iter_mut().find(|known| known.id == id) {
+        match places.get(&id).and_then(|place| report.failing.get_mut(*place)) {
             Some(known) if known.message.is_empty() => known.message = message.to_owned(),
             Some(_) => {}
-            None => report.failing.push(failed_test(id, message)),
+            None => {
+                places.insert(id.clone(), report.failing.len());
+                report.failing.push(failed_test(id, message));
+            }
         }
     }
 }

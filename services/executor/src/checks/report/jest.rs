@@ -1,5 +1,7 @@
 //! Parser of Jest's default and verbose reporters.
 
+use std::collections::HashSet;
+
 use domain::check::TestReport;
 
 use super::{
@@ -37,10 +39,14 @@ pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
     }
     let lines: Vec<&str> = output.lines().collect();
     let is_title = find_group_titles(&lines, |line| VERBOSE.is_match(line));
-    let mut titles = TitleStack::default();
+    let (mut titles, mut known) = (TitleStack::default(), HashSet::new());
     for (at, line) in lines.iter().enumerate() {
         if let Some(heading) = HEADING.first(line) {
-            add_failure(&mut report, heading, lines.get(at + 1..).unwrap_or_default());
+            let id = heading.trim();
+            // Jest repeats its failures at the end of a long output.
+            if known.insert(id) {
+                add_failure(&mut report, id, lines.get(at + 1..).unwrap_or_default());
+            }
         } else if let Some(found) = VERBOSE.captures(line) {
             let name = titles.name(found[1].len(), &found[3], SEPARATOR);
             match &found[2] {
@@ -56,18 +62,13 @@ pub(super) fn parse_jest(output: &str) -> Option<TestReport> {
     Some(report)
 }
 
-/// Adds a failure unless it is known: Jest repeats its failures at the end of a long output.
-fn add_failure(report: &mut TestReport, heading: &str, rest: &[&str]) {
-    let id = heading.trim();
+fn add_failure(report: &mut TestReport, id: &str, rest: &[&str]) {
     if id.ends_with(UNLOADED) {
         report.collection_error = true;
     } else if (id.contains(" › ") || !id.ends_with(':')) && id != "Console" {
-        let is_known = report.failing.iter().any(|test| test.id == id);
         let is_end = |line: &str| line.starts_with("  ● ") || line.trim_start().starts_with("at ");
         let message = first_message_lines(rest.iter().copied(), is_end);
-        report
-            .failing
-            .extend((!is_known).then(|| failed_test(id, message)));
+        report.failing.push(failed_test(id, message));
     }
 }
 

@@ -1,5 +1,7 @@
 //! Parser of Mocha's spec and list reporters, which Cypress uses too.
 
+use std::collections::HashSet;
+
 use domain::check::{FailedTest, TestReport};
 
 use super::{
@@ -66,6 +68,7 @@ pub(super) fn parse_mocha(output: &str) -> Option<TestReport> {
 /// Uses the names of the list reporter, where it ran: it joins the titles of a test by spaces.
 fn use_listed_names(report: &mut TestReport, numbered: &[&str]) {
     let flat = |id: &str| id.replace(SEPARATOR, " ");
+    let numbered: HashSet<&str> = numbered.iter().copied().collect();
     let is_listed = report.passing.iter().all(|name| LISTED.is_match(name))
         && report
             .failing

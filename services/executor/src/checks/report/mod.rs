@@ -100,23 +100,22 @@ static PACKAGE_NAME: LazyPattern =
 /// Returns the lines grouped by package, because parallel packages mix their lines; `None` when no line has a
 /// package name.
 fn without_package_names(output: &str) -> Option<String> {
-    let mut packages: Vec<(&str, String)> = Vec::new();
+    let (mut packages, mut places) = (Vec::<String>::new(), HashMap::new());
     for line in output.lines() {
         let Some(rest) = PACKAGE_NAME.first(line) else {
             continue;
         };
         let name = line.strip_suffix(rest).unwrap_or_default();
-        let at = packages.iter().position(|(known, _)| *known == name);
-        let at = at.unwrap_or_else(|| {
-            packages.push((name, String::new()));
+        let at = *places.entry(name).or_insert_with(|| {
+            packages.push(String::new());
             packages.len() - 1
         });
-        if let Some((_, text)) = packages.get_mut(at) {
+        if let Some(text) = packages.get_mut(at) {
             text.push_str(rest);
             text.push('\n');
         }
     }
-    let text: String = packages.into_iter().map(|(_, text)| text).collect();
+    let text = packages.concat();
     (!text.is_empty()).then_some(text)
 }
 
@@ -457,13 +456,99 @@ mod tests {
     }
 
     #[test]
+    fn many_names_are_read_in_one_pass() {
+        type OutputParser = fn(&str) -> Option<TestReport>;
+        const COUNT: usize = 30_000;
+        let list = |line: &dyn Fn(usize) -> String| (0..COUNT).map(line).collect::<String>();
+        let node_tests = list(&|n| format!("✖ t{n} (1ms)\n"));
+        let counts = ["tests", "pass", "fail", "cancelled", "skipped", "todo"];
+        let node_counts = counts.map(|count| format!("ℹ {count} {}\n", u8::from(count == "fail")));
+        let cases: [(OutputParser, String); 12] = [
+            (
+                jest::parse_jest,
+                list(&|n| format!("  ● t{n}\n")) + "Test Suites: 1 failed\n",
+            ),
+            (
+                playwright::parse_playwright,
+                format!(
+                    "Running 9 tests using 1 worker\n{}",
+                    list(&|n| format!("  {n}) t{n}\n"))
+                ),
+            ),
+            (
+                cargo::parse_cargo,
+                list(&|n| format!("        FAIL [   0.005s] shop t{n}\n"))
+                    + "     Summary [   0.006s] 9 tests run: 0 passed, 9 failed, 0 skipped\n",
+            ),
+            (
+                cargo::parse_cargo,
+                list(&|n| format!("test a.rs - f{n} (line {n}) ... FAILED\n"))
+                    + "test result: FAILED. 0 passed; 9 failed; 0 ignored; 0 measured; 0 filtered out\n",
+            ),
+            (
+                pest::parse_pest,
+                format!("   FAIL  A\n{}", list(&|n| format!("  ⨯ t{n}  0.01s\n")))
+                    + &list(&|n| format!("   FAILED  A > t{n}\n"))
+                    + "  Tests:    9 failed\n  Duration: 0.05s\n",
+            ),
+            (
+                gotestsum::parse_gotestsum,
+                list(&|n| format!("=== FAIL: p t{n} (0.00s)\n")) + "DONE 9 tests, 9 failures in 0.1s\n",
+            ),
+            (
+                exunit::parse_exunit,
+                list(&|n| format!("  1) test t{n} (M)\n  * test u{n} (0.01ms)\n"))
+                    + "Finished in 0.03 seconds\n9 tests, 9 failures\n",
+            ),
+            (
+                unittest::parse_unittest,
+                list(&|n| format!("FAIL: t{n} (m.C)\n")) + "Ran 9 tests in 1s\n\nFAILED (failures=9)\n",
+            ),
+            (
+                deno::parse_deno,
+                list(&|n| format!("t{n} ... FAILED (0ms)\nt{n} => ./a.ts:1:1\n"))
+                    + "FAILED | 0 passed | 9 failed (37ms)\n",
+            ),
+            (
+                ava::parse_ava,
+                list(&|n| format!("  ✘ [fail]: t{n}\n")) + "  ─\n\n  9 tests failed\n",
+            ),
+            (
+                ctest::parse_native_tests,
+                list(&|n| format!("[  FAILED  ] A.t{n}\n")) + "[==========] 9 tests from 1 test suite ran.\n",
+            ),
+            (
+                node::parse_node,
+                format!(
+                    "{node_tests}{}\n✖ failing tests:\n\n{node_tests}",
+                    node_counts.concat()
+                ),
+            ),
+        ];
+        // A parser that compares each name with all others would not end.
+        for (parse, output) in cases {
+            let report = parse(&output).unwrap();
+            assert_eq!(report.failing.len(), COUNT, "{}", report.runner);
+        }
+        let packages = list(&|n| format!("p{n}: 1 passed in 0.1s\n"));
+        let passed = parse_output(&packages).unwrap().passed;
+        assert_eq!(usize::try_from(passed).unwrap(), COUNT);
+    }
+
+    #[test]
     fn long_title_is_not_in_each_name() {
         let title = "t".repeat(1 << 16);
         let repeat = |line: &str| line.repeat(1000);
         for output in [
             format!("TAP version 13\n# {title}\n{}1..1000\n", repeat("ok 1\n")),
-            format!("TAP version 14\n# Subtest: {title}\n{}ok 1 - a\n1..1\n", repeat("    ok 1 - b\n")),
-            format!("\n  {title}\n{}\n\n  1000 passing (5ms)\n", repeat("    ✔ count\n")),
+            format!(
+                "TAP version 14\n# Subtest: {title}\n{}ok 1 - a\n1..1\n",
+                repeat("    ok 1 - b\n")
+            ),
+            format!(
+                "\n  {title}\n{}\n\n  1000 passing (5ms)\n",
+                repeat("    ✔ count\n")
+            ),
             format!(
                 "{title} [a.exs]\n{}\nFinished in 0.03 seconds\n1000 tests, 0 failures\n",
                 repeat("  * test a (0.01ms)\n")
@@ -472,7 +557,10 @@ mod tests {
                 "\n   PASS  {title}\n{}\n  Tests:    1000 passed\n  Duration: 0.05s\n",
                 repeat("  ✓ adds up   0.02s\n")
             ),
-            format!("=== FAIL: p {} (0.00s)\nDONE 1 test, 1 failure in 0.1s\n", "a/".repeat(1 << 12)),
+            format!(
+                "=== FAIL: p {} (0.00s)\nDONE 1 test, 1 failure in 0.1s\n",
+                "a/".repeat(1 << 12)
+            ),
             format!(
                 "{}---- a stdout ----\na panicked at {title}\ntest result: FAILED. 0 passed; 1000 failed; 0 ignored; 0 measured; 0 filtered out\n",
                 repeat("test a ... FAILED\n")

@@ -1,5 +1,7 @@
 //! Parser of Node's own runner (`node --test`), for its TAP and its terminal output.
 
+use std::collections::{HashMap, HashSet, VecDeque};
+
 use domain::check::TestReport;
 
 use super::{SEPARATOR, TitleStack, count_items, failed_test, first_message_lines, new_report, parse_number};
@@ -16,6 +18,8 @@ static GROUP: LazyPattern = LazyPattern::new(r"^(\s*)▶ (.+?)( \([\d.]+ms\))?$"
 /// Name of a test file. Node reports a file that cannot be loaded as a test with the file's name.
 static FILE: LazyPattern = LazyPattern::new(r"\.[cm]?[jt]sx?$");
 const FAILURES: &str = "✖ failing tests:";
+/// Limit of the failures that are searched for one of a group.
+const MAX_INNER: usize = 1000;
 
 pub(super) fn parse_node(output: &str) -> Option<TestReport> {
     let mut report = new_report("node");
@@ -105,7 +109,7 @@ fn read_tap_points(output: &str, report: &mut TestReport) -> u32 {
 /// Returns the message of the last failure in a group.
 fn find_inner_message(report: &TestReport, group: &str) -> String {
     let inner = format!("{group}{SEPARATOR}");
-    let mut failing = report.failing.iter().rev();
+    let mut failing = report.failing.iter().rev().take(MAX_INNER);
     let found = failing.find(|test| test.id.starts_with(&inner));
     found.map_or_else(String::new, |test| test.message.clone())
 }
@@ -153,7 +157,10 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
         }
     }
     // The list of failures names each test by its own title, in the order of the listing.
-    let mut open: Vec<&SpecLine<'_>> = listed.iter().filter(|test| test.mark == "✖").collect();
+    let mut open: HashMap<&str, VecDeque<&SpecLine<'_>>> = HashMap::new();
+    for test in listed.iter().filter(|test| test.mark == "✖") {
+        open.entry(test.own).or_default().push_back(test);
+    }
     let lines: Vec<&str> = failures.lines().collect();
     let mut unloaded = 0;
     for (at, line) in lines.iter().enumerate() {
@@ -162,8 +169,8 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
             continue;
         };
         let own = &found[3];
-        let known = open.iter().position(|test| test.own == own);
-        let id = known.map_or_else(|| own.to_owned(), |known| open.remove(known).id.clone());
+        let known = open.get_mut(own).and_then(VecDeque::pop_front);
+        let id = known.map_or_else(|| own.to_owned(), |known| known.id.clone());
         if FILE.is_match(own) {
             unloaded += 1;
             continue;
@@ -177,11 +184,11 @@ fn read_spec_lines(output: &str, report: &mut TestReport) -> u32 {
     let is_named = count_items(&report.passing) >= report.passed
         && count_items(&report.failing).saturating_add(unloaded) >= report.failed;
     // Node counts a test with subtests, but not a suite. Only the counts distinguish them.
+    let mut known: HashSet<String> = report.failing.iter().map(|test| test.id.clone()).collect();
     for group in listed.iter().filter(|test| test.ends_group && !is_named) {
-        let is_known = report.failing.iter().any(|test| test.id == group.id);
         if group.mark == "✔" && !group.is_left_out {
             report.passing.push(group.id.clone());
-        } else if group.mark == "✖" && !is_known {
+        } else if group.mark == "✖" && known.insert(group.id.clone()) {
             let message = find_inner_message(report, &group.id);
             report.failing.push(failed_test(group.id.clone(), message));
         }

@@ -1,5 +1,7 @@
 //! Parser of Pest, and of `PHPUnit` behind Laravel's `artisan test`.
 
+use std::collections::BTreeMap;
+
 use domain::check::TestReport;
 
 use super::{failed_test, first_message_lines, join_titles, new_report, parse_number};
@@ -35,6 +37,8 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
         }
     }
     let mut file = "";
+    // Place of each failing test in the report, by name.
+    let mut places: BTreeMap<String, usize> = BTreeMap::new();
     for (at, line) in lines.iter().enumerate() {
         if let Some(name) = FILE.first(line) {
             file = name;
@@ -45,20 +49,33 @@ pub(super) fn parse_pest(output: &str) -> Option<TestReport> {
             });
             // The list of results names a failing test without a message. The details below repeat the name,
             // truncated when it is long.
-            let is_it = |known: &str| match id.strip_suffix('…') {
-                Some(start) => known.starts_with(start),
-                None => known == id,
+            let place = match id.strip_suffix('…') {
+                Some(start) => places
+                    .range(start.to_owned()..)
+                    .next()
+                    .filter(|(known, _)| known.starts_with(start))
+                    .map(|(_, place)| *place),
+                None => places.get(id).copied(),
             };
-            match report.failing.iter_mut().find(|test| is_it(&test.id)) {
+            match place.and_then(|place| report.failing.get_mut(place)) {
                 Some(test) => test.message = message,
-                None => report.failing.push(failed_test(id, message)),
+                None => {
+                    places.entry(id.to_owned()).or_insert(report.failing.len());
+                    report.failing.push(failed_test(id, message));
+                }
             }
         } else if let Some(found) = TEST.captures(line).filter(|_| !file.is_empty()) {
             let name = &found[2];
             match &found[1] {
                 "✓" => report.passing.push(join_titles(file, JOINT, name)),
-                "⨯" => report.failing.push(failed_test(join_titles(file, JOINT, name), "")),
-                _ => report.skipping.push(join_titles(file, JOINT, without_reason(name))),
+                "⨯" => {
+                    let id = join_titles(file, JOINT, name);
+                    places.entry(id.clone()).or_insert(report.failing.len());
+                    report.failing.push(failed_test(id, ""));
+                }
+                _ => report
+                    .skipping
+                    .push(join_titles(file, JOINT, without_reason(name))),
             }
         }
     }

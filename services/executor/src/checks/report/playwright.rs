@@ -1,5 +1,7 @@
 //! Parser of Playwright's own runner with its line reporters.
 
+use std::collections::HashSet;
+
 use domain::check::TestReport;
 
 use super::{failed_test, first_message_lines, new_report, parse_number};
@@ -33,9 +35,10 @@ pub(super) fn parse_playwright(output: &str) -> Option<TestReport> {
         }
     }
     let lines: Vec<&str> = output.lines().collect();
+    let mut known = HashSet::new();
     for (at, line) in lines.iter().enumerate() {
         if let Some(id) = HEADING.first(line).map(without_place) {
-            if report.failing.iter().any(|test| test.id == id) {
+            if !known.insert(id.clone()) {
                 continue;
             }
             let rest = lines.get(at + 1..).unwrap_or_default().iter().copied();

@@ -1,6 +1,8 @@
 //! Parser of the Test Anything Protocol, which tape, bats, AVA, Deno, Mocha, Vitest, Perl and many others
 //! write. Node's runner adds counts and has its own parser.
 
+use std::collections::BTreeSet;
+
 use domain::check::TestReport;
 
 use super::{
@@ -85,7 +87,7 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
     let groups_come_first = has_leading_comment(lines);
     // `failed_at` has the indentation of each failure in the open groups. `depth` is the indentation of the previous
     // point: a smaller one closes the group.
-    let (mut failed_at, mut depth) = (Vec::<usize>::new(), 0);
+    let (mut failed_at, mut depth) = (BTreeSet::<usize>::new(), 0);
     let mut titles = TitleStack::default();
     for (at, line) in lines.iter().enumerate() {
         if line.trim() == CLOSES {
@@ -112,11 +114,10 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
         if point.opens_group || closes_group {
             // A group fails with each test in it. A group that fails without a failing test could not be
             // loaded.
-            let has_failure = failed_at.iter().any(|inner| *inner > point.indentation);
-            if !point.is_ok && !point.opens_group && !has_failure && !point.is_left_out {
+            let inner_failures = failed_at.split_off(&(point.indentation + 1));
+            if !point.is_ok && !point.opens_group && inner_failures.is_empty() && !point.is_left_out {
                 add_failure(report, &name, lines.get(at + 1..).unwrap_or_default());
             }
-            failed_at.retain(|inner| *inner <= point.indentation);
             // A failing group is a failure of the group around it.
             failed_at.extend((!point.is_ok && !point.is_left_out).then_some(point.indentation));
             if point.opens_group {
@@ -132,7 +133,7 @@ fn count_points(lines: &[&str], report: &mut TestReport) {
             report.passed = report.passed.saturating_add(1);
             report.passing.push(name);
         } else {
-            failed_at.push(point.indentation);
+            failed_at.insert(point.indentation);
             add_failure(report, &name, lines.get(at + 1..).unwrap_or_default());
         }
     }

@@ -110,7 +110,7 @@ fn read_failure_headings(lines: &[&str], report: &mut TestReport) -> HeadingCoun
         // The description of a test may precede the line.
         let rule = lines.iter().skip(at + 1).take(2).position(is_rule).unwrap_or(0);
         let rest = lines.iter().skip(at + 2 + rule);
-        let is_end = |line: &&&str| line.starts_with("======") || is_rule(line);
+        let is_end = |line: &&&str| line.starts_with("======") || is_rule(line) || HEADING.is_match(line);
         let traceback: Vec<&str> = rest.take_while(|line| !is_end(line)).copied().collect();
         let message = first_message_lines(find_error(&traceback).iter().copied(), |_| false);
         report.failing.push(failed_test(id, message));
