@@ -10,7 +10,7 @@ use std::{
 use anyhow::Context;
 use secrecy::{ExposeSecret, SecretString};
 use tempfile::NamedTempFile;
-use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, Value};
+use toml_edit::{Array, DocumentMut, InlineTable, Item, Table, TomlError, Value};
 
 use crate::{
     account_settings::{AccountSetting, SettingValue},
@@ -135,9 +135,10 @@ impl SetupStore {
             Err(error) if error.kind() == ErrorKind::NotFound => String::new(),
             Err(error) => return Err(error).with_context(|| format!("cannot read {name}")),
         };
-        let document: DocumentMut = text
-            .parse()
-            .with_context(|| format!("{name} is not TOML; nothing was changed"))?;
+        let document: DocumentMut = text.parse().map_err(|error: TomlError| {
+            let problem = describe_parse_error(&text, &error);
+            anyhow::anyhow!("{name} is not TOML ({problem}); nothing was changed")
+        })?;
         Ok((text, document))
     }
 
@@ -154,6 +155,16 @@ impl SetupStore {
         // The settings may contain secrets: an existing file keeps its mode, and a new one is private.
         let mode = fs::metadata(&file).map_or(0o600, |metadata| metadata.permissions().mode());
         replace_file(&file, after.as_bytes(), mode).with_context(|| format!("cannot write {name}"))
+    }
+}
+
+/// Line and problem of a text that is not TOML. The parser's own display is left out: it shows the line, which may
+/// contain a secret.
+fn describe_parse_error(text: &str, error: &TomlError) -> String {
+    let before = error.span().and_then(|span| text.get(..span.start));
+    match before {
+        Some(before) => format!("line {}: {}", before.matches('\n').count() + 1, error.message()),
+        None => error.message().to_owned(),
     }
 }
 
@@ -284,12 +295,24 @@ mod tests {
     #[test]
     fn invalid_toml_file_stays_unchanged() {
         let (_folder, store) = create_setup_store();
-        fs::write(&store.file, "[ingest\n").unwrap();
-        assert!(
-            store
-                .set(&[build_own_accounts_setting(&["rita".to_owned()])])
-                .is_err()
-        );
-        assert_eq!(fs::read_to_string(&store.file).unwrap(), "[ingest\n");
+        for (text, line) in [
+            ("[jira_reader]\napi_token = \"wonderland\n", 2),
+            ("[jira_reader]\napi_token = wonderland\n", 2),
+            (
+                "[jira_reader]\napi_token = \"a\"\napi_token = \"wonderland\"\n",
+                3,
+            ),
+        ] {
+            fs::write(&store.file, text).unwrap();
+            let changed = store.set(&[build_own_accounts_setting(&["rita".to_owned()])]);
+            let copied = store.copy_without("jira_reader", &["email"]).map(drop);
+            for error in [changed.unwrap_err(), copied.unwrap_err()] {
+                // With all causes, as the command prints it.
+                let error = format!("{error:#}");
+                assert!(error.contains(&format!("(line {line}: ")), "{error}");
+                assert!(!error.contains("wonderland"), "{error}");
+            }
+            assert_eq!(fs::read_to_string(&store.file).unwrap(), text);
+        }
     }
 }
