@@ -309,7 +309,8 @@ impl LocalServices {
     }
 
     async fn wait_until_ready(&mut self, address: SocketAddr) -> anyhow::Result<()> {
-        let client = reqwest::Client::new();
+        // A proxy of the environment does not reach this machine's loopback.
+        let client = reqwest::Client::builder().no_proxy().build()?;
         let ready = async {
             loop {
                 let answer = client.get(format!("http://{address}/readyz")).send().await;

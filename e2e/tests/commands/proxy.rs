@@ -1,9 +1,11 @@
 //! An installation whose network lets it out through one proxy: it alone resolves the names of GitHub, Jira and the
 //! model.
 
+use rustix::process::Signal;
 use testkit::{ForwardProxy, fixture};
 
 use crate::{
+    program::Program,
     stage::{Stage, replace_setting},
     up::Up,
 };
@@ -91,6 +93,25 @@ async fn ticket_is_done_through_proxy_alone() {
         .collect();
     assert!(foreign.is_empty(), "{foreign:?}");
     up.stop().await.assert_kept_protocols();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn proxy_of_environment_gets_no_local_request() {
+    let (stage, proxy) = (Stage::start("").await, start_proxy().await);
+    let variable = ("HTTP_PROXY".to_owned(), proxy.url());
+    let mut environment = stage.environment();
+    for service in ["INGEST", "PLANNER", "EXECUTOR", "REPORTER", "EGRESS"] {
+        environment = replace_setting(&environment, &format!("{service}__LISTEN"), "127.0.0.1:0");
+    }
+    environment.push(variable.clone());
+    let mut up = Program::start("journeyman", &["up"], &environment, stage.path());
+    up.until_output_contains("ready: ").await;
+    let ran = stage.run(&["runs"], &[variable]).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    up.signal(Signal::TERM);
+    assert_eq!(up.ended().await.code, Some(0));
+    assert!(proxy.requests().is_empty(), "{:?}", proxy.requests());
+    stage.assert_kept_protocols();
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -1,9 +1,9 @@
 //! Connection to the API: its address, its token, and the exchange of requests and answers.
 
-use std::time::Duration;
+use std::{net::IpAddr, time::Duration};
 
 use domain::address::percent_encode;
-use reqwest::{Method, RequestBuilder, Response, StatusCode, header::RETRY_AFTER};
+use reqwest::{Method, RequestBuilder, Response, StatusCode, Url, header::RETRY_AFTER};
 use secrecy::{ExposeSecret, SecretString};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -45,9 +45,15 @@ impl ClientConnection {
     pub(super) fn new(url: &str, token: SecretString) -> Result<Self, Error> {
         let http = reqwest::Client::builder()
             // A limit for the whole request would end streams of events, so each call sets its own.
-            .connect_timeout(CONNECT_LIMIT)
-            .build()
-            .map_err(Error::Client)?;
+            .connect_timeout(CONNECT_LIMIT);
+        // The library takes the proxy of the environment for these addresses too. The proxy would get the token and
+        // connect to its own loopback.
+        let http = if is_this_machine(url) {
+            http.no_proxy()
+        } else {
+            http
+        };
+        let http = http.build().map_err(Error::Client)?;
         Ok(Self {
             http,
             // Every path begins with a slash, and a double slash would be another route.
@@ -128,6 +134,20 @@ impl ClientConnection {
     }
 }
 
+/// Returns true for a URL of this machine.
+fn is_this_machine(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return false };
+    let host = url.host_str().unwrap_or_default();
+    match host
+        .trim_start_matches('[')
+        .trim_end_matches(']')
+        .parse::<IpAddr>()
+    {
+        Ok(address) => address.is_loopback() || address.is_unspecified(),
+        Err(_) => host == "localhost",
+    }
+}
+
 /// Returns `None` for the answer of an API that does not have the path.
 pub(super) fn accept_unknown_path<T>(answered: Result<T, Error>) -> Result<Option<T>, Error> {
     match answered {
@@ -168,4 +188,30 @@ pub(super) async fn refuse_problem(answer: Response) -> Result<Response, Error> 
 /// Parses the data of an event.
 pub(super) fn parse_event_data<T: DeserializeOwned>(data: &str) -> Result<T, Error> {
     serde_json::from_str(data).map_err(Error::NotUnderstood)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_of_machine_are_recognized() {
+        for url in [
+            "http://127.0.0.1:7401",
+            "http://[::1]:7401",
+            "http://LOCALHOST:7401/",
+            "http://0.0.0.0:7401",
+        ] {
+            assert!(is_this_machine(url), "{url}");
+        }
+        for url in [
+            "https://journeyman.example",
+            "http://10.0.0.1:7401",
+            "http://localhost.example",
+            "http://127.0.0.1@journeyman.example",
+            "ingest:7401",
+        ] {
+            assert!(!is_this_machine(url), "{url}");
+        }
+    }
 }
