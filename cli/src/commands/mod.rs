@@ -201,9 +201,8 @@ fn print_styled(line: &TerminalLine) {
 
 /// Shows a prompt on standard error. The cursor stays behind it.
 #[cfg(feature = "local")]
-#[expect(clippy::print_stderr, reason = "standard output contains results only")]
 fn print_prompt(text: &str) {
-    eprint!("{}", domain::text::escape_hidden(text));
+    write_error(&domain::text::escape_hidden(text));
 }
 
 /// Prints possibly many lines, through a pager on a terminal.
@@ -262,12 +261,16 @@ fn print_line(line: &str) {
     }
 }
 
-#[expect(
-    clippy::print_stderr,
-    reason = "the operator must see it whatever the log settings are"
-)]
 fn print_error(line: &str) {
-    suspend_display(|| eprintln!("{}", domain::text::escape_hidden(line)));
+    suspend_display(|| write_error(&format!("{}\n", domain::text::escape_hidden(line))));
+}
+
+/// Writes to standard error, whatever the log settings are.
+fn write_error(text: &str) {
+    use std::io::{Write as _, stderr};
+
+    // After `2>&1 | head` the reader is gone. The command still ends in order, and `eprint!` would panic.
+    let _ = stderr().write_all(text.as_bytes());
 }
 
 #[cfg(test)]

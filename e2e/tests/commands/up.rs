@@ -1,11 +1,12 @@
 //! `journeyman up`, and the commands that connect to it.
 
-use std::os::unix::fs::PermissionsExt;
+use std::{os::unix::fs::PermissionsExt, process::Stdio};
 
 use domain::JournalEntry;
 use rustix::process::Signal;
 use serde_json::json;
 use testkit::{ScriptStep, fixture, poll_until};
+use tokio::process::Command;
 
 use crate::{
     checkout::create_repository,
@@ -461,6 +462,23 @@ async fn command_without_api_names_next_step() {
         "{}",
         ran.err
     );
+}
+
+#[tokio::test]
+async fn exit_code_survives_closed_error_output() {
+    let folder = tempfile::tempdir().unwrap();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let status = Command::new(e2e::find_binary("journeyman").unwrap())
+        .arg("runs")
+        .env_clear()
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stderr(writer)
+        .status()
+        .await
+        .unwrap();
+    assert_eq!(status.code(), Some(4), "{status}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
