@@ -57,7 +57,9 @@ impl FolderEnvironment {
             has_setup,
             branch_folders,
         } = write_folder_rules(&state, &head, defaults, setup)?;
-        let environment = state.environment(settings.environment.clone(), rules.path(), write_branch);
+        let hidden = settings.hidden_paths()?;
+        let environment =
+            state.environment(settings.environment.clone(), &hidden, rules.path(), write_branch);
         let mut obstacles = folder.branches()?;
         obstacles.retain(|branch| write_branch && branch_folders.contains(branch));
         Ok(Self {

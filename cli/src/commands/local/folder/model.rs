@@ -55,6 +55,8 @@ pub(in super::super) fn find_environment_provider(dialect: Option<&str>) -> Opti
 pub(in super::super) struct FolderRunSettings {
     pub(in super::super) environment: Vec<(String, String)>,
     file: Option<NamedTempFile>,
+    /// Settings file of the user, of which `file` is a copy.
+    original: Option<PathBuf>,
 }
 
 impl FolderRunSettings {
@@ -89,12 +91,38 @@ impl FolderRunSettings {
         Self {
             environment,
             file: None,
+            original: None,
         }
     }
 
     /// Settings file reduced to the sections for this work.
     pub(in super::super) fn file(&self) -> Option<PathBuf> {
         self.file.as_ref().map(|file| file.path().to_owned())
+    }
+
+    /// Paths that commands of the run must not read: those of `executor.hidden`, the user's settings file, and the files
+    /// with secrets that it names.
+    ///
+    /// # Errors
+    /// An invalid setting, or a path with a comma, which a list of paths could not represent.
+    pub(super) fn hidden_paths(&self) -> Result<Vec<String>, settings::Error> {
+        let ExecutorSection { executor } =
+            settings::load_settings(self.file().as_deref(), self.environment.clone())?;
+        let mut hidden = executor.hidden.0;
+        let Some(original) = &self.original else {
+            return Ok(hidden);
+        };
+        // The services read the copy, so they do not know the file of the user.
+        let named = settings::secret_files(original)?;
+        for path in [original.clone()].into_iter().chain(named) {
+            let path = path.display().to_string();
+            if path.contains(',') {
+                let problem = "cannot be hidden from commands: choose a path without a comma";
+                return Err(settings::Error::new(path, problem));
+            }
+            hidden.push(path);
+        }
+        Ok(hidden)
     }
 
     /// Configured model, by its provider's name for it; empty: the planner's default.
@@ -106,6 +134,18 @@ impl FolderRunSettings {
             settings::load_settings(self.file().as_deref(), self.environment.clone())?;
         Ok(model.name.unwrap_or_default())
     }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ExecutorSection {
+    executor: HiddenSetting,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct HiddenSetting {
+    hidden: settings::TextList,
 }
 
 /// Existing settings of `[model]`.
@@ -139,7 +179,11 @@ pub(in super::super) fn load_folder_settings(asked: &InFolder) -> anyhow::Result
     let path = file.as_ref().map(NamedTempFile::path);
     let ModelSection { model } = settings::load_settings(path, environment.clone())?;
     complete_model_settings(&mut environment, &model, &all)?;
-    Ok(FolderRunSettings { environment, file })
+    Ok(FolderRunSettings {
+        environment,
+        file,
+        original: asked.settings.clone(),
+    })
 }
 
 /// Keeps configured values, and completes them for the provider whose key exists.
@@ -223,6 +267,35 @@ fn copy_own_sections(file: &Path) -> anyhow::Result<NamedTempFile> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn settings_file_and_its_secrets_are_hidden() {
+        let folder = tempfile::tempdir().unwrap();
+        let (file, token) = (folder.path().join("team.toml"), folder.path().join("token"));
+        let text = format!(
+            "[model]\napi_key = \"k\"\n[executor]\nhidden = [\"/srv/keys\"]\n[github_writer]\ntoken = {{ file = {token:?} }}\n"
+        );
+        std::fs::write(&file, text).unwrap();
+        let asked = InFolder {
+            repository: None,
+            rules: None,
+            settings: Some(file.clone()),
+            data: None,
+            model: None,
+            base_url: None,
+            accept: false,
+            dry_run: false,
+        };
+        let hidden = load_folder_settings(&asked).unwrap().hidden_paths().unwrap();
+        let named = [file, token].map(|path| path.display().to_string());
+        assert_eq!(hidden, [&["/srv/keys".to_owned()][..], &named[..]].concat());
+        let comma = FolderRunSettings {
+            original: Some(folder.path().join("a,b.toml")),
+            ..FolderRunSettings::from_variables(Vec::new())
+        };
+        std::fs::write(folder.path().join("a,b.toml"), "").unwrap();
+        assert!(comma.hidden_paths().is_err());
+    }
 
     fn complete_environment(
         model: ConfiguredModel,

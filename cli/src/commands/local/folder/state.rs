@@ -60,19 +60,19 @@ impl FolderState {
     }
 
     /// Settings of the services that follow from the folder. Mirrors and setup results are shared by all its tickets, so
-    /// that the next one starts faster.
+    /// that the next one starts faster. `hidden` are the paths to hide beside the state.
     pub(super) fn environment(
         &self,
         mut environment: Vec<(String, String)>,
+        hidden: &[String],
         rules: &Path,
         write_branch: bool,
     ) -> Vec<(String, String)> {
         let text = |path: &Path| path.display().to_string();
         let folder = format!("FOLDER__{}", self.name);
-        let hidden = "JOURNEYMAN__EXECUTOR__HIDDEN";
-        let configured = environment.iter().find(|(name, _)| name == hidden);
-        let configured = configured.map_or(String::new(), |(_, paths)| format!("{paths},"));
-        environment.retain(|(name, _)| name != hidden);
+        // The variable replaces the setting of the file, so it repeats the paths of both.
+        let hidden = [hidden, &[text(&self.root)][..]].concat().join(",");
+        environment.retain(|(name, _)| name != "JOURNEYMAN__EXECUTOR__HIDDEN");
         for (key, value) in [
             ("RULES__DIR".to_owned(), text(rules)),
             (format!("{folder}__PATH"), text(&self.path)),
@@ -80,10 +80,7 @@ impl FolderState {
             (format!("{folder}__WRITE_BRANCH"), write_branch.to_string()),
             ("REPORTER__DATA_DIR".to_owned(), text(&self.root.join("reporter"))),
             ("EXECUTOR__DATA_DIR".to_owned(), text(&self.root.join("executor"))),
-            (
-                "EXECUTOR__HIDDEN".to_owned(),
-                format!("{configured}{}", text(&self.root)),
-            ),
+            ("EXECUTOR__HIDDEN".to_owned(), hidden),
         ] {
             environment.push((format!("JOURNEYMAN__{key}"), value));
         }
@@ -197,6 +194,22 @@ mod tests {
             .unwrap();
         assert!(refused.to_string().contains("another journeyman"), "{refused}");
         assert_eq!(held.ticket.to_string(), "folder:shop#3");
+    }
+
+    #[test]
+    fn state_is_hidden_with_configured_paths() {
+        let base = tempfile::tempdir().unwrap();
+        let state = FolderState::open(Path::new("/home/ada/shop"), Some(base.path())).unwrap();
+        let given = ("JOURNEYMAN__EXECUTOR__HIDDEN".to_owned(), "/srv/keys".to_owned());
+        let hidden = ["/srv/keys", "/opt/team.toml"].map(str::to_owned);
+        let environment = state.environment(vec![given.clone()], &hidden, Path::new("/rules"), true);
+        let values: Vec<&str> = environment
+            .iter()
+            .filter(|(name, _)| *name == given.0)
+            .map(|(_, value)| value.as_str())
+            .collect();
+        let expected = format!("/srv/keys,/opt/team.toml,{}", state.root.display());
+        assert_eq!(values, [expected.as_str()]);
     }
 
     #[test]
