@@ -253,6 +253,10 @@ def check_policies(where: str, documents: list[dict]) -> None:
         for port, peer in reached(policies, service):
             is_open = "'0.0.0.0/0'" in peer and not all(private in peer for private in PRIVATE)
             require(not is_open, f"{where}: {service} reaches private networks at port {port}")
+    # The console connects to a login provider, wherever that is.
+    for way in ("outbound-proxy", "https-private", "https-outside-ipv6"):
+        missing = [service for service in ("ingest", "planner", "reporter", "console") if way in policies and not selects(policies[way]["podSelector"], service)]
+        require(not missing, f"{where}: the policy {way} leaves out {missing}")
     # Whoever scrapes reaches the port too, and opens no session there without a grant.
     doors = [spec for name, spec in policies.items() if name != "scrape"]
     callers = {str(rule.get("from")) for spec in doors if selects(spec["podSelector"], "egress") for rule in spec.get("ingress", [])}
