@@ -95,6 +95,11 @@ def check(base_text):
         problems.append(f"{name}: in one of chart and base alone")
     for name in base.keys() & objects.keys():
         problems.extend(f"{name[0]}/{name[1]}{text}" for text in differences(base[name], without_helm(objects[name])))
+    # The test of the chart checks ingest, so it has the variables of ingest.
+    ingest = base["Deployment", "ingest"]["spec"]["template"]["spec"]["containers"][0]["env"]
+    tests = [document for document in render(chart) if document["kind"] == "Pod"]
+    if [test["spec"]["containers"][0]["env"] for test in tests] != [ingest]:
+        problems.append("templates/tests/doctor.yaml has other variables than ingest")
     for values, word in CHANGES:
         if word not in str(render(chart, values)):
             problems.append(f"{values} changes nothing")

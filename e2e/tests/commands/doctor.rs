@@ -12,6 +12,8 @@ use crate::{
 struct Ward {
     stage: Stage,
     environment: Vec<(String, String)>,
+    /// Credentials of ingest for NATS and Redis.
+    of_ingest: Vec<(String, String)>,
     local: LocalServices,
 }
 
@@ -24,11 +26,13 @@ impl Ward {
         // `doctor` connects to NATS as ingest and to Redis as the planner.
         let of_planner = prepared.credentials.of("planner").iter();
         let of_redis = of_planner.filter(|(name, _)| name.contains("REDIS"));
-        environment.extend(prepared.credentials.of("ingest").iter().chain(of_redis).cloned());
+        let of_ingest = prepared.credentials.of("ingest").to_vec();
+        environment.extend(of_ingest.iter().chain(of_redis).cloned());
         let local = Box::pin(prepared.serve()).await.unwrap();
         Self {
             stage,
             environment,
+            of_ingest,
             local,
         }
     }
@@ -289,6 +293,45 @@ async fn doctor_accepts_single_machine_setup() {
     ] {
         assert!(ran.out.lines().any(|found| found == line), "{line}: {}", ran.out);
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ingest_is_checked_without_other_secrets() {
+    let ward = Ward::open().await;
+    // As in the pod of the chart's test: the settings name the writers, and only ingest's secrets are there.
+    let others = ["PLANNER", "EXECUTOR", "REPORTER", "EGRESS", "MODEL"];
+    let others = others.map(|section| format!("JOURNEYMAN__{section}__"));
+    let is_other = |name: &str| {
+        let is_secret = name.ends_with("TOKEN") || name.ends_with("PRIVATE_KEY");
+        let is_of_writer = name.contains("_WRITER__") && is_secret;
+        is_of_writer || others.iter().any(|section| name.starts_with(section))
+    };
+    let mut environment = ward.environment.clone();
+    environment.retain(|(name, _)| !is_other(name));
+    environment.extend(ward.of_ingest.iter().cloned());
+    let ran = ward.stage.run(&["doctor", "--ingest-only"], &environment).await;
+    assert_eq!(ran.code, Some(0), "{ran:?}");
+    for line in [
+        "ok    ingest settings        complete",
+        "ok    redis                  redis://",
+        "ok    jira reader            ",
+        "skip  other settings         ",
+        "skip  github writer          ",
+        "skip  jira writer            ",
+        "skip  pools                  ",
+    ] {
+        assert!(
+            ran.out.lines().any(|found| found.starts_with(line)),
+            "{line}: {}",
+            ran.out
+        );
+    }
+    let whole = ward.doctor(&environment).await;
+    assert!(
+        whole.code == Some(1) && whole.out.contains("FAIL  planner settings"),
+        "{whole:?}"
+    );
+    ward.local.stop().await.unwrap();
 }
 
 #[tokio::test(flavor = "multi_thread")]

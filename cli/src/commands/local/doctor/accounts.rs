@@ -4,7 +4,7 @@ use domain::{CredentialEnd, InstanceName, Timestamp, cause::format_error_chain};
 use github::permissions as app;
 
 use super::{
-    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, Remedy,
+    CHECK_LIMIT, DoctorFinding, DoctorReport, DoctorSections, OTHER_SERVICES, Remedy,
     projects::{ProjectRequirements, describe_missing_role},
 };
 
@@ -20,6 +20,15 @@ impl AccountCheck {
     fn missing(remedy: Remedy) -> Self {
         Self {
             finding: DoctorFinding::Failed("the section is missing".to_owned(), remedy),
+            identity: None,
+            events: None,
+        }
+    }
+
+    /// Account whose secret another service has.
+    fn of_other_service() -> Self {
+        Self {
+            finding: DoctorFinding::Skipped(OTHER_SERVICES.to_owned()),
             identity: None,
             events: None,
         }
@@ -157,6 +166,7 @@ pub(super) async fn check_github_accounts(
         None => AccountCheck::missing(Remedy::github(instance)),
     };
     let writer = match writer {
+        _ if findings.is_ingest_only => AccountCheck::of_other_service(),
         Some(settings) => check_account(broken, &settings.api_url, check_github_writer(settings)).await,
         None => AccountCheck::missing(Remedy::github(instance)),
     };
@@ -194,6 +204,7 @@ pub(super) async fn check_jira_accounts(
         None => AccountCheck::missing(Remedy::jira(instance)),
     };
     let writer = match writer {
+        _ if findings.is_ingest_only => AccountCheck::of_other_service(),
         Some(settings) => {
             check_account(
                 broken(Remedy::JiraWriterToken),

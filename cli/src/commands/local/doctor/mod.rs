@@ -45,12 +45,17 @@ pub(in crate::commands) struct Arguments {
     /// Check this machine only, without requests to servers, accounts or models
     #[arg(long)]
     pub(super) offline: bool,
+    /// Check only the settings, accounts and connections of ingest, as in its pod
+    #[arg(long)]
+    pub(super) ingest_only: bool,
 }
 
 // NATS user of the check: `nats.nkey_seed` must be the key of this user.
 const DOCTOR: &str = "ingest";
 // Programs that are installed next to the command.
 const OWN_PROGRAMS: [&str; 3] = ["launcher", "parser", "inspector"];
+// Reason to skip a check with `--ingest-only`.
+const OTHER_SERVICES: &str = "the other services have what it needs: --ingest-only";
 // A silent server must not hold up the other checks.
 const CHECK_LIMIT: Duration = Duration::from_secs(15);
 // Time limit of the model with retries, for a provider that asks for a pause or answers slowly.
@@ -74,6 +79,8 @@ enum DoctorFinding {
 #[derive(Default)]
 struct DoctorReport {
     failed: usize,
+    /// True when only the secrets of ingest are here.
+    is_ingest_only: bool,
 }
 
 impl DoctorReport {
@@ -119,14 +126,24 @@ struct DoctorSections {
 pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     let file = find_settings_file(asked.settings.settings);
     let file = file.as_deref();
-    let mut findings = DoctorReport::default();
-    let sections: DoctorSections = settings::load_process_settings(file)?;
+    let mut findings = DoctorReport {
+        is_ingest_only: asked.ingest_only,
+        ..DoctorReport::default()
+    };
+    let mut sections: DoctorSections = settings::load_process_settings(file)?;
+    // The variable of an empty secret makes a section without an account, which ingest and the reporter ignore.
+    sections.jira_reader = sections.jira_reader.filter(|jira| !jira.is_empty());
+    sections.jira_writer = sections.jira_writer.filter(|jira| !jira.is_empty());
     bootstrap::install_process_proxy(file)?;
     findings.add("settings file", report_settings_file(file));
     // With `up`, the settings may lack NATS and Redis, because `up` starts both and generates their
     // credentials.
     let one_machine = sections.nats.is_none() && sections.redis.is_none();
-    check_programs(&mut findings, one_machine);
+    if asked.ingest_only {
+        findings.add("programs", DoctorFinding::Skipped(OTHER_SERVICES.to_owned()));
+    } else {
+        check_programs(&mut findings, one_machine);
+    }
     let mut environment = settings::read_environment()?;
     if one_machine {
         environment = local::complete_settings(file, environment).await?;
@@ -172,11 +189,16 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
         clock::check_clocks(&mut findings, &sections, &instances).await;
         accounts::check_default_accounts(&mut findings, &sections, &projects.of(None)).await;
         instances.check(&mut findings, &projects).await;
-        repositories::check_repositories(&mut findings, &sections, &instances, &book).await;
-        repositories::check_github_projects(&mut findings, &sections, &instances, &book).await;
-        Box::pin(check_model(&mut findings, file, &environment)).await;
-        let loaded = (file, environment.as_slice());
-        Box::pin(mcp_servers::check_mcp_servers(&mut findings, &book, loaded)).await;
+        if asked.ingest_only {
+            findings.add("repositories", DoctorFinding::Skipped(OTHER_SERVICES.to_owned()));
+            findings.add("model", DoctorFinding::Skipped(OTHER_SERVICES.to_owned()));
+        } else {
+            repositories::check_repositories(&mut findings, &sections, &instances, &book).await;
+            repositories::check_github_projects(&mut findings, &sections, &instances, &book).await;
+            Box::pin(check_model(&mut findings, file, &environment)).await;
+            let loaded = (file, environment.as_slice());
+            Box::pin(mcp_servers::check_mcp_servers(&mut findings, &book, loaded)).await;
+        }
     } else {
         let asked = "NATS, Redis, clocks, accounts, repositories, the model, MCP servers and pools are not asked: --offline";
         findings.add("network", DoctorFinding::Skipped(asked.to_owned()));
@@ -184,6 +206,8 @@ pub(super) async fn run_command(asked: Arguments) -> anyhow::Result<ExitCode> {
     if one_machine {
         let own = "`up` has an executor of its own";
         findings.add("pools", DoctorFinding::Skipped(own.to_owned()));
+    } else if asked.ingest_only {
+        findings.add("pools", DoctorFinding::Skipped(OTHER_SERVICES.to_owned()));
     } else if is_online {
         check_pools(&mut findings, file).await;
     }
@@ -255,6 +279,13 @@ fn check_service_settings(
         "ingest settings",
         check_service_config::<ingest::Config>(file, environment),
     );
+    if findings.is_ingest_only {
+        findings.add(
+            "other settings",
+            DoctorFinding::Skipped(OTHER_SERVICES.to_owned()),
+        );
+        return;
+    }
     findings.add(
         "planner settings",
         check_service_config::<planner::Config>(file, environment),

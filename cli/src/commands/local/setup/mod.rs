@@ -144,8 +144,12 @@ async fn run_doctor(mut settings: SettingsArguments, store: &SetupStore) -> anyh
     // The steps may have created the settings file.
     settings.settings = store.existing().map(Path::to_owned);
     print_result("");
-    let offline = false;
-    doctor::run_command(doctor::Arguments { settings, offline }).await
+    doctor::run_command(doctor::Arguments {
+        settings,
+        offline: false,
+        ingest_only: false,
+    })
+    .await
 }
 
 /// True for an `http` or `https` address with a host.
