@@ -72,6 +72,11 @@ async fn client_of(state: &ConsoleState, id: &str) -> Option<Client> {
     client
 }
 
+/// Returns true for a session whose person still has a role.
+pub(crate) async fn is_signed_in(state: &ConsoleState, id: &str) -> bool {
+    client_of(state, id).await.is_some()
+}
+
 /// Returns the user of a session for the header of pages.
 pub(crate) async fn find_visitor(state: &ConsoleState, id: &str) -> Option<PageVisitor> {
     match state.sessions.get(id)? {

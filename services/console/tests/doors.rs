@@ -1,13 +1,21 @@
 //! The console as a browser meets it, before an API that says what these tests want.
 
-use std::sync::{Arc, Mutex};
+use std::{
+    convert::Infallible,
+    sync::{Arc, Mutex},
+    time::Duration,
+};
 
 use axum::{
     Json, Router,
     http::{HeaderMap, StatusCode},
-    response::{IntoResponse, Response},
+    response::{
+        IntoResponse, Response,
+        sse::{Event, Sse},
+    },
     routing::{get, post},
 };
+use futures::stream;
 use reqwest::{Client, RequestBuilder, redirect::Policy};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -15,6 +23,8 @@ use tokio_util::sync::CancellationToken;
 
 const RUN: &str = "/runs/jira%3AENG-12%4057";
 const HEAD: &str = "1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d1a2b3c4d";
+// Time limit of a response that has to end, on a loaded machine.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A console, and the tokens of the calls to its API.
 struct Console {
@@ -80,6 +90,11 @@ fn build_fake_api(tokens: &Arc<Mutex<Vec<String>>>) -> Router {
         .route(
             "/v1/runs/{id}/journal",
             get(answer(StatusCode::OK, build_journal())),
+        )
+        // The journal of a run that does nothing.
+        .route(
+            "/v1/runs/{id}/events",
+            get(async || Sse::new(stream::pending::<Result<Event, Infallible>>())),
         )
         .route(
             "/v1/runs/{id}/decision",
@@ -242,6 +257,20 @@ async fn session_acts_with_its_token_until_logout() {
         StatusCode::SEE_OTHER,
         "the id is worth nothing any more"
     );
+}
+
+#[tokio::test]
+async fn news_of_run_end_with_session() {
+    let console = Console::start().await;
+    let cookie = console.log_in().await;
+    let news = console.get(&format!("{RUN}/events")).header("cookie", &cookie);
+    let mut news = news.send().await.unwrap();
+    assert_eq!(news.status(), StatusCode::OK);
+    let out = console.post("/logout", &[]).header("cookie", &cookie);
+    assert_eq!(read_location(&out.send().await.unwrap()), "/login");
+    let rest = async { while news.chunk().await.unwrap().is_some() {} };
+    let ended = tokio::time::timeout(PATIENCE, rest).await;
+    ended.expect("the stream of a run that goes on ends");
 }
 
 #[tokio::test]

@@ -20,7 +20,7 @@ use tokio::time::{MissedTickBehavior, interval};
 
 use super::run_now::{OutputTail, render_step};
 use crate::{
-    person::{ConsoleState, SignedInPerson},
+    person::{ConsoleState, SignedInPerson, is_signed_in, session_id},
     problem::PageProblem,
     stages::{CurrentSteps, InvalidCursor, StageChecks, TimelineCursor},
     timeline::RunTimeline,
@@ -53,7 +53,8 @@ enum FollowSignal {
     Over,
 }
 
-/// Streams changes as markup. A `changed` event follows each entry, and an `over` event the last one.
+/// Streams changes as markup. A `changed` event follows each entry, and an `over` event the last one. The stream ends
+/// with the session.
 pub(super) async fn serve_events(
     SignedInPerson(client): SignedInPerson,
     Shared(state): Shared<ConsoleState>,
@@ -107,10 +108,20 @@ pub(super) async fn serve_events(
     let mut clock = interval(TICK);
     // A browser that reads nothing for a minute needs the current time, not sixty earlier ones.
     clock.set_missed_tick_behavior(MissedTickBehavior::Skip);
-    let ticks = stream::unfold(clock, |mut clock| async move {
-        clock.tick().await;
-        Some((FollowSignal::Tick, clock))
-    });
+    let session = session_id(&state, &headers).unwrap_or_default();
+    let ticks = stream::unfold(
+        (clock, state.clone(), session),
+        |(mut clock, state, session)| async move {
+            clock.tick().await;
+            // A run may last longer than the session, and after a logout no page may show its news.
+            let signal = if is_signed_in(&state, &session).await {
+                FollowSignal::Tick
+            } else {
+                FollowSignal::Over
+            };
+            Some((signal, (clock, state, session)))
+        },
+    );
     let events = stream::select(news, ticks)
         // The ticks have no end.
         .take_while(|signal| std::future::ready(!matches!(signal, FollowSignal::Over)))
