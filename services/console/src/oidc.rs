@@ -59,6 +59,8 @@ pub(crate) enum LoginRefusal {
     Nameless(&'static str),
     /// None of the person's groups has a role.
     Groupless(String),
+    /// The API does not know the console's own token.
+    ApiToken,
 }
 
 /// Identity of a person at the provider. A change of their name does not change it.
@@ -264,7 +266,8 @@ impl OidcProvider {
                 other @ (LoginRefusal::Provider(_)
                 | LoginRefusal::Foreign
                 | LoginRefusal::Nameless(_)
-                | LoginRefusal::Groupless(_)) => other,
+                | LoginRefusal::Groupless(_)
+                | LoginRefusal::ApiToken) => other,
             })?;
         let claims = self.claims(&answer, Some(&begun.nonce)).await?;
         Ok(KnownPerson {

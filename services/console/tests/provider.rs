@@ -39,11 +39,23 @@ fn build_fake_api(calls: &Arc<Mutex<Vec<[String; 3]>>>) -> Router {
         calls.lock().unwrap().push(named.map(text));
         Json(json!([]))
     };
-    Router::new().route("/v1/runs", get(answer))
+    // The API of an earlier release, which checks a token before the path.
+    let caller = async |headers: HeaderMap| match headers["authorization"].to_str() {
+        Ok("Bearer of-the-console") => StatusCode::NOT_FOUND,
+        Ok(_) | Err(_) => StatusCode::UNAUTHORIZED,
+    };
+    Router::new()
+        .route("/v1/runs", get(answer))
+        .route("/v1/me", get(caller))
 }
 
 impl Console {
     async fn start() -> Self {
+        Self::start_with("of-the-console").await
+    }
+
+    /// Starts a console with this token of the API.
+    async fn start_with(api_token: &str) -> Self {
         bootstrap::install_tls_provider();
         let provider = FakeOidc::start().await.unwrap();
         let (calls, shutdown) = (Arc::default(), CancellationToken::new());
@@ -53,7 +65,7 @@ impl Console {
         provider.register(&format!("{url}/login/oidc/back"));
         let config: pages::Config = serde_json::from_value(json!({"console": {"api": api_url, "oidc": {
             "issuer": provider.url(), "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "public_url": url,
-            "api_token": "of-the-console", "viewers": ["staff"], "operators": ["shop"]}}}))
+            "api_token": api_token, "viewers": ["staff"], "operators": ["shop"]}}}))
         .unwrap();
         bootstrap::ServiceConfig::check(&config).unwrap();
         tokio::spawn(bootstrap::serve_app::<pages::ConsoleApp>(
@@ -233,6 +245,17 @@ async fn person_without_group_role_is_refused() {
         let words = "ada@acme.example is in no group that may use this console";
         console.lets_nobody_in(answer, StatusCode::FORBIDDEN, words).await;
     }
+}
+
+#[tokio::test]
+async fn unknown_token_of_console_is_named() {
+    let console = Console::start_with("of-another-installation").await;
+    console.provider.log_in(build_ada_claims(&json!(["shop"])));
+    let answer = console.log_in().await;
+    let words = "has to set console.oidc.api_token";
+    console
+        .lets_nobody_in(answer, StatusCode::BAD_GATEWAY, words)
+        .await;
 }
 
 #[tokio::test]

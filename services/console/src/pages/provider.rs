@@ -132,6 +132,11 @@ async fn let_in(
         "logged in"
     );
     let client = provider.client_for(&state.api, known.person, &known.identity)?;
+    // The first page would end the session, and the next login would lead there again without a reason. The pages
+    // show other problems.
+    if let Err(api::Error::UnknownToken) = client.caller().await {
+        return Err(LoginRefusal::ApiToken);
+    }
     Ok(PersonStanding::new(client, known.identity, known.refresh))
 }
 
@@ -171,6 +176,11 @@ fn not_in(state: &ConsoleState, next: &str, refused: &LoginRefusal) -> Response 
         LoginRefusal::Groupless(name) => (
             StatusCode::FORBIDDEN,
             format!("{} is in no group that may use this console.", make_visible(name)),
+        ),
+        LoginRefusal::ApiToken => (
+            StatusCode::BAD_GATEWAY,
+            "The API does not know the token of this console. Its operator has to set console.oidc.api_token."
+                .to_owned(),
         ),
     };
     login::build_login_page(state, next, Some(&words)).with(status)
