@@ -234,11 +234,9 @@ fn hide_paths(
             paths.push(path);
         }
     }
-    let configured = settings.environment.iter().position(|(other, _)| other == name);
-    // An existing setting is merged, because a second variable with this name would replace it.
-    if let Some(at) = configured {
-        paths.push(settings.environment.remove(at).1);
-    }
+    // The variable replaces the setting of the file and every other variable of this name, so it repeats their paths.
+    paths.extend(settings.hidden_paths()?);
+    settings.environment.retain(|(other, _)| other != name);
     settings.environment.push((name.to_owned(), paths.join(",")));
     Ok(settings)
 }
@@ -362,6 +360,31 @@ mod tests {
         }
         for name in ["JOURNEYMAN__PLANNER__BUDGET_TOKENS", "max_output_tokens", "name"] {
             assert!(!is_secret(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn results_are_hidden_with_configured_paths() {
+        let place = tempfile::tempdir().unwrap();
+        let root = place.path().canonicalize().unwrap();
+        let (file, dataset) = (root.join("team.toml"), root.join("set.jsonl"));
+        let text = "[model]\napi_key = \"k\"\n[executor]\nhidden = [\"/srv/keys\"]\n";
+        std::fs::write(&file, text).unwrap();
+        std::fs::write(&dataset, "").unwrap();
+        let settings = folder::load_folder_settings(&folder::InFolder {
+            settings: Some(file.clone()),
+            ..folder::InFolder::default()
+        });
+        let out = root.join("out");
+        let settings = hide_paths(settings.unwrap(), &dataset, &[], &out, &root).unwrap();
+        let hidden = settings
+            .environment
+            .iter()
+            .filter(|(name, _)| name == "JOURNEYMAN__EXECUTOR__HIDDEN");
+        let hidden: Vec<&str> = hidden.flat_map(|(_, paths)| paths.split(',')).collect();
+        let named = [dataset, out, root, file].map(|path| path.display().to_string());
+        for path in named.iter().map(String::as_str).chain(["/srv/keys"]) {
+            assert!(hidden.contains(&path), "{path}: {hidden:?}");
         }
     }
 

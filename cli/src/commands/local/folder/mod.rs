@@ -76,7 +76,7 @@ pub(in crate::commands) struct TryArguments {
 }
 
 /// Options for the work on one ticket.
-#[derive(Debug, Clone, Args)]
+#[derive(Debug, Clone, Default, Args)]
 pub(super) struct InFolder {
     /// A folder with a git repository: the change becomes a branch in it and a patch, the files in it stay unchanged
     #[arg(long, value_name = "DIR")]

@@ -105,7 +105,7 @@ impl FolderRunSettings {
     ///
     /// # Errors
     /// An invalid setting, or a path with a comma, which a list of paths could not represent.
-    pub(super) fn hidden_paths(&self) -> Result<Vec<String>, settings::Error> {
+    pub(in super::super) fn hidden_paths(&self) -> Result<Vec<String>, settings::Error> {
         let ExecutorSection { executor } =
             settings::load_settings(self.file().as_deref(), self.environment.clone())?;
         let mut hidden = executor.hidden.0;
@@ -277,14 +277,8 @@ mod tests {
         );
         std::fs::write(&file, text).unwrap();
         let asked = InFolder {
-            repository: None,
-            rules: None,
             settings: Some(file.clone()),
-            data: None,
-            model: None,
-            base_url: None,
-            accept: false,
-            dry_run: false,
+            ..InFolder::default()
         };
         let hidden = load_folder_settings(&asked).unwrap().hidden_paths().unwrap();
         let named = [file, token].map(|path| path.display().to_string());
