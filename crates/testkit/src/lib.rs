@@ -40,7 +40,7 @@ pub use mcp::{FakeMcpServer, FakeMcpTool, McpReply};
 pub use model::{ScriptStep, ScriptedModel};
 pub use named_front::NamedFront;
 pub use own_process::enter_own_process;
-pub use polling::poll_until;
+pub use polling::{bound_running_time, poll_until};
 pub use raw_publish::publish_raw;
 pub use servers::{FileSync, NatsCluster, NatsOptions, NatsServer, RedisOptions, RedisServer, TlsFiles};
 pub use stand_in::StandInServer;
