@@ -10,7 +10,7 @@ const SERVERS: usize = 3;
 // Another program may take a free port between its choice and the start.
 const TRIES: u32 = 3;
 /// Time in which the servers must elect the leaders of their streams.
-const HEALTHY_WITHIN: Duration = Duration::from_secs(30);
+const HEALTHY_WITHIN: Duration = Duration::from_secs(120);
 const POLL: Duration = Duration::from_millis(50);
 
 /// Running cluster. Dropping it kills and reaps the three processes.
@@ -19,7 +19,7 @@ pub struct NatsCluster {
 }
 
 impl NatsCluster {
-    /// Starts three servers with separate data and waits until `JetStream` has a leader, at most 30 s.
+    /// Starts three servers with separate data and waits until `JetStream` has a leader, at most two minutes.
     ///
     /// All servers use `options`, except its port, data directory and cluster.
     ///
@@ -62,7 +62,8 @@ impl NatsCluster {
         Ok(cluster)
     }
 
-    /// Waits until every running server reports that its streams have leaders and are current, at most 30 s.
+    /// Waits until every running server reports that its streams have leaders and are current, at most two
+    /// minutes.
     ///
     /// # Errors
     /// [`Error::NotReady`] with the last answer of the server.

@@ -13,8 +13,8 @@ use tokio::time::{Instant, sleep};
 use crate::cleanup::{OwnerWatcher, ServerRecord, ServerRemains};
 use crate::{Error, free_port};
 
-/// Time in which a server must answer.
-const READY_WITHIN: Duration = Duration::from_secs(10);
+/// Time in which a server must answer: also with much data, on a machine that stands still for some seconds.
+const READY_WITHIN: Duration = Duration::from_secs(60);
 /// Time in which a server must end after SIGTERM.
 const STOP_WITHIN: Duration = Duration::from_secs(5);
 const POLL: Duration = Duration::from_millis(20);

@@ -38,7 +38,7 @@ pub struct RedisServer {
 }
 
 impl RedisServer {
-    /// Starts a server in a temporary directory on a free port and waits until it answers, at most 10 s.
+    /// Starts a server in a temporary directory on a free port and waits until it answers, at most a minute.
     ///
     /// # Errors
     /// See [`Error`]; the error of a server that does not start contains the end of its log.
