@@ -20,9 +20,9 @@ use crate::{balancer::ReplicaBalancer, previous_release::PreviousRelease};
 
 /// Variable of every service that names the trusted authorities.
 const AUTHORITY: &str = "SSL_CERT_FILE";
-/// Time limit for a service to become ready.
-const READY_LIMIT: Duration = Duration::from_secs(30);
-/// Time limit for a service to drain after SIGTERM.
+/// Time limit for a service to become ready, far above its duration even on loaded machines.
+const READY_LIMIT: Duration = Duration::from_secs(120);
+/// Running time in which a service must drain after SIGTERM.
 const STOP_LIMIT: Duration = Duration::from_secs(25);
 
 /// Services with the settings sections that each of them may read.
@@ -263,7 +263,7 @@ impl ReplicaProcesses {
     }
 
     async fn drained(&self, name: &str, child: &mut Child) -> anyhow::Result<()> {
-        let ended = tokio::time::timeout(STOP_LIMIT, child.wait()).await;
+        let ended = testkit::bound_running_time(STOP_LIMIT, child.wait()).await;
         let status = ended.with_context(|| format!("{name} did not drain; {}", self.log_tail(name)))??;
         anyhow::ensure!(
             status.success(),
@@ -527,7 +527,7 @@ impl ConsoleProcess {
 /// never blocks on a full pipe.
 ///
 /// # Errors
-/// When the process prints no such line within 30 s.
+/// When the process prints no such line within two minutes.
 pub async fn first_line(process: &mut Child, start: &str) -> anyhow::Result<String> {
     let output = process.stdout.take().context("no output")?;
     let mut lines = BufReader::new(output).lines();
