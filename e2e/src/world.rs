@@ -24,6 +24,9 @@ use crate::{
 
 // Time limit of one step of a story, far above its duration even on loaded machines.
 const PATIENCE: Duration = Duration::from_secs(120);
+/// Settings of services that no story kills: a hold on a ticket outlasts a machine that stands still for 20 s. A hold
+/// that is lost without a crash would repeat model calls and tool calls, which stories count.
+const LONG_HOLDS: [(&str, &str); 2] = [("NATS__ACK_WAIT_MS", "50000"), ("REDIS__TTL_MS", "40000")];
 
 /// Process model of the services.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -126,6 +129,10 @@ impl TestWorld {
             None
         };
         environment.extend(inside.iter().flat_map(InternalTls::environment));
+        if options.mode == ServiceMode::InProcess {
+            let holds = LONG_HOLDS.iter();
+            environment.extend(holds.map(|(key, value)| (format!("JOURNEYMAN__{key}"), (*value).to_owned())));
+        }
         let more = options
             .settings
             .into_iter()
