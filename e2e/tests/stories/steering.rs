@@ -1,8 +1,8 @@
 //! Steering by users: decisions at the gate, stops.
 
 use domain::{
-    DecisionVerdict, Fact, OutboundAction, OutboundOutcome, OutboundReceipt, RunId, StopReason, TicketKey,
-    WaitCondition, report,
+    DecisionVerdict, Fact, JournalEntry, OutboundAction, OutboundOutcome, OutboundReceipt, RunId, StopReason,
+    TicketKey, WaitCondition, report,
 };
 use e2e::TestWorld;
 use insta::assert_snapshot;
@@ -46,11 +46,17 @@ async fn asked_about(world: &TestWorld, run: &RunId) -> String {
     last_asked_about(world, run).await.expect("a person was asked")
 }
 
-/// Returns the commit of the last question to a user.
+/// Returns the commit of the last question for whose answer the run waits or has waited. The API accepts a decision
+/// only once the run waits for it, a moment after the question is shown.
 async fn last_asked_about(world: &TestWorld, run: &RunId) -> Option<String> {
     let journal = world.client.runs().journal(run).await.unwrap();
-    let mut all = journal.iter().rev();
-    all.find_map(|entry| match &entry.fact {
+    let waits = |entry: &JournalEntry| {
+        let waits_for = WaitCondition::Decision;
+        entry.fact == Fact::Parked { waits_for }
+    };
+    let parked = journal.iter().rposition(waits)?;
+    let mut asked = journal[..parked].iter().rev();
+    asked.find_map(|entry| match &entry.fact {
         Fact::ReportSettled {
             outcome: OutboundOutcome::Done(OutboundReceipt::DecisionAsked { head, .. }),
             ..
