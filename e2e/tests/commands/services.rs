@@ -1,13 +1,11 @@
 //! The five service binaries: help, wrong settings, servers that start late.
 
-use std::time::Duration;
-
 use journeyman::local::{PreparedServices, StartPlan};
 use rustix::process::Signal;
 use testkit::{NatsOptions, NatsServer, RedisOptions, RedisServer, poll_until};
 
 use crate::{
-    program::{Program, run_program},
+    program::{PATIENCE, Program, run_program},
     stage::{Stage, remove_setting, replace_setting},
 };
 
@@ -133,9 +131,8 @@ async fn start_early(service: &str, environment: &[(String, String)], stage: &St
         let err = program.err();
         err.lines().filter(|line| line.contains("not reachable")).count()
     };
-    let twice = poll_until("the second try", Duration::from_secs(20), async || {
-        (tries() == 2).then_some(())
-    });
+    // More tries may follow before the next look.
+    let twice = poll_until("the second try", PATIENCE, async || (tries() >= 2).then_some(()));
     twice.await.unwrap();
     program
 }
@@ -176,7 +173,7 @@ async fn servers_may_come_late() {
     .await
     .unwrap();
     for (service, program) in programs {
-        let is_ready = poll_until(service, Duration::from_secs(15), async || {
+        let is_ready = poll_until(service, PATIENCE, async || {
             (fetch_readiness(service, &environment).await? == 200).then_some(())
         });
         let is_ready = is_ready.await;
