@@ -29,8 +29,13 @@ use crate::run::tests::{build_job_request, build_ticket_key, build_trigger};
 use crate::{Config, PlannerSettings};
 use executor::FakeExecutor;
 
+/// Duration of a model call that a test ends by itself.
+const ENDLESS: Duration = Duration::from_secs(600);
+
 struct World {
     ack_wait_ms: u64,
+    /// Time to live of the planners' leases, longer than a loaded machine stands still.
+    lease_ttl_ms: u64,
     nats: NatsServer,
     redis: RedisServer,
     model: ScriptedModel,
@@ -65,6 +70,7 @@ impl World {
         let reporter = tokio::spawn(settle_reports(queue.clone()));
         Self {
             ack_wait_ms,
+            lease_ttl_ms: 40_000,
             nats,
             redis,
             model,
@@ -84,6 +90,9 @@ impl World {
     /// Starts a planner that treats records above this format as those of a newer release.
     async fn planner_that_reads(&self, newest_format: u32) -> Planner {
         let key = grant::generate_key_pair();
+        let mut model = crate::model::tests::build_model_settings("anthropic", &self.model.url());
+        // No test here waits for the end of a silent call, which also a machine that stands still causes.
+        (model.idle_timeout_ms, model.total_timeout_ms) = (120_000, 240_000);
         let config = Config {
             nats: queue::Settings {
                 newest_format,
@@ -91,7 +100,7 @@ impl World {
             },
             redis: lease::Settings {
                 url: self.redis.url(),
-                ttl_ms: 1_500,
+                ttl_ms: self.lease_ttl_ms,
                 ..lease::Settings::default()
             },
             telemetry: bootstrap::telemetry::Settings::default(),
@@ -118,7 +127,7 @@ impl World {
                 grant_key_id: key.id.clone(),
                 grant_key: key.private_key.clone(),
             },
-            model: crate::model::tests::build_model_settings("anthropic", &self.model.url()),
+            model,
         };
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -143,7 +152,7 @@ impl World {
 
     /// Stops a planner while the model thinks; the next planner gets quick replies.
     async fn ask_and_stop_in_the_middle(&self) {
-        self.model.set_latency(Duration::from_secs(3));
+        self.model.set_latency(ENDLESS);
         let planner = self.planner().await;
         self.ask().await;
         self.open_workspaces(1).await;
@@ -157,7 +166,7 @@ impl World {
     }
 
     async fn until<T>(&self, what: &str, look: impl AsyncFnMut() -> Option<T>) -> T {
-        testkit::poll_until(what, Duration::from_secs(20), look)
+        testkit::poll_until(what, Duration::from_secs(40), look)
             .await
             .unwrap()
     }
@@ -377,7 +386,7 @@ async fn tool_output_streams_without_journal_entry() {
     world.ask().await;
     let row = world.finished(1).await;
     assert_eq!(row.runs[0].id, run);
-    let live_output = tokio::time::timeout(Duration::from_secs(10), output.next()).await;
+    let live_output = testkit::bound_running_time(Duration::from_secs(40), output.next()).await;
     let live_output = live_output.unwrap().unwrap();
     assert_eq!(live_output.text, "read_file prints this\n");
     let entries = world.queue.journal().read(&run).await.unwrap();
@@ -609,7 +618,7 @@ async fn crashing_ticket_is_quarantined_until_retry() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_cuts_the_model_call() {
     let world = World::start(build_fix_script()).await;
-    world.model.set_latency(Duration::from_secs(4));
+    world.model.set_latency(ENDLESS);
     let planner = world.planner().await;
     world.ask().await;
     world.open_workspaces(1).await;

@@ -39,7 +39,7 @@ fn build_merge_reason() -> TriggerReason {
 /// Starts a change that waits for the model while an earlier pull request of the ticket is merged.
 async fn merged_meanwhile() -> (World, Planner) {
     let world = World::start(build_fix_script()).await;
-    world.model.set_latency(Duration::from_secs(600));
+    world.model.set_latency(ENDLESS);
     let planner = world.planner().await;
     world.ask().await;
     world.until_the_model_is_asked().await;
@@ -89,7 +89,7 @@ async fn comment_during_work_reaches_next_turn() {
         ScriptStep::reply("There is nothing to do."),
     ];
     let world = World::start(script).await;
-    world.model.set_latency(Duration::from_secs(4));
+    world.model.set_latency(ENDLESS);
     let planner = world.planner().await;
     world.ask().await;
     world.until_the_model_is_asked().await;

@@ -318,6 +318,6 @@ async fn silent_executor_is_left_after_one_limit() {
             .await
             .unwrap()
     };
-    let elsewhere = tokio::time::timeout(Duration::from_secs(6), elsewhere).await;
+    let elsewhere = testkit::bound_running_time(Duration::from_secs(6), elsewhere).await;
     assert_eq!(elsewhere.expect("opened in time").executor, free.url);
 }

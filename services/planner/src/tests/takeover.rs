@@ -36,6 +36,7 @@ impl World {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn tickets_complete_while_redis_is_down() {
     let mut world = World::start(build_fix_script()).await;
+    world.lease_ttl_ms = 1_500;
     // Longer in total than the lease lasts.
     world.model.set_latency(Duration::from_millis(400));
     let planner = world.planner().await;
