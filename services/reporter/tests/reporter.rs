@@ -502,7 +502,7 @@ async fn reporter_without_queue_lives_unready_and_stops() {
         assert!(answer.contains(status), "{path}: {answer}");
     }
     shutdown.cancel();
-    let stopped = tokio::time::timeout(Duration::from_secs(10), serving).await;
+    let stopped = tokio::time::timeout(rig::DEADLINE, serving).await;
     stopped.expect("the reporter stops").unwrap().unwrap();
 }
 

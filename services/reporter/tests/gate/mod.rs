@@ -19,7 +19,7 @@ use testkit::{
 use crate::rig::{Rig, RigOptions, run_git};
 
 /// Only a failing test waits this long.
-const NEVER: Duration = Duration::from_secs(30);
+const NEVER: Duration = Duration::from_secs(120);
 const MIB: usize = 1024 * 1024;
 
 /// Sends a POST with 8 MiB announced, and as much of its body as the gate accepts at once.

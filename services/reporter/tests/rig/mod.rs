@@ -27,7 +27,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+/// Limit of every wait, which only a failing test reaches.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 const RULES: &str = "repo:\n  owner: acme\n  name: shop\njira:\n  project_key: ENG\n";
 const AGENT_RULES: &str = "agent:\n  review_status: In Review\n";
 
