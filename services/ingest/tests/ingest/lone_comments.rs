@@ -1,13 +1,9 @@
 //! Comment events of Jira that do not contain the issue.
 
-use std::time::Duration;
-
 use serde_json::{Value, json};
 use testkit::poll_until;
 
-use crate::harness::{Harness, VIEWER};
-
-const DEADLINE: Duration = Duration::from_secs(20);
+use crate::harness::{DEADLINE, Harness, VIEWER};
 
 /// Body of a new comment of Ada without the issue, with these fields in place of the usual ones.
 fn build_lone_comment(id: &str, text: &str, address: &Value) -> String {

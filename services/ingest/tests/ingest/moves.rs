@@ -1,14 +1,10 @@
 //! Jira issues that move to another project, with another key and the same id.
 
-use std::time::Duration;
-
 use reqwest::StatusCode;
 use serde_json::json;
 use testkit::poll_until;
 
-use crate::harness::{Harness, OPERATOR, VIEWER};
-
-const DEADLINE: Duration = Duration::from_secs(20);
+use crate::harness::{DEADLINE, Harness, OPERATOR, VIEWER};
 
 /// Waits until the API answers to a key with the ticket of another one.
 async fn await_alias(h: &Harness, named: &str, key: &str) {

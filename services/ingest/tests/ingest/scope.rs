@@ -1,9 +1,6 @@
 //! Scope of a token that is limited to repositories and projects: no route returns anything else.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    time::Duration,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use domain::{Fact, Job, OutboundId, RunId, Timestamp, WaitCondition};
 use ingest::ApiToken;
@@ -247,7 +244,7 @@ async fn limited_token_stays_in_scope_everywhere() {
         let (_, ends) = h.get("/v1/credentials", harness::VIEWER).await;
         (ends[0]["kind"] == "jira_reader" && ends[0]["ends"] == "2027-01-31T00:00:00Z").then_some(())
     };
-    let known = poll_until("the end of a credential", Duration::from_secs(20), known);
+    let known = poll_until("the end of a credential", harness::DEADLINE, known);
     known.await.expect("visible to a token without a limit");
     let routes = read_routes(&h).await;
     assert!(routes.len() > 20, "{routes:?}");

@@ -1,8 +1,8 @@
 //! Webhooks, polls, commands and the API.
 
-use std::time::Duration;
-
-use crate::harness::{self, ADMIN, Harness, OPERATOR, OURS, SHA, VIEWER, build_branch_record, build_entry};
+use crate::harness::{
+    self, ADMIN, DEADLINE, Harness, OPERATOR, OURS, SHA, VIEWER, build_branch_record, build_entry,
+};
 use domain::{
     ChecksConclusion, Fact, Job, JobRequest, JournalEntry, PullRequestEvent, RunId, SkipPlace, SkipReason,
     StopReason, TicketKey, Trigger, TriggerChannel, TriggerKey, TriggerReason, WaitCondition, report,
@@ -937,7 +937,7 @@ async fn event_stream_resumes_and_ends_with_run() {
         }
         text
     };
-    let text = tokio::time::timeout(Duration::from_secs(10), rest)
+    let text = tokio::time::timeout(DEADLINE, rest)
         .await
         .expect("the stream ends");
     let ids: Vec<_> = text
@@ -1017,7 +1017,7 @@ async fn run_list_pages_with_journal_data() {
     rows.put(&work.ticket().to_string(), &row, None)
         .await
         .expect("row");
-    testkit::poll_until("the record of the run", Duration::from_secs(10), async || {
+    testkit::poll_until("the record of the run", DEADLINE, async || {
         let runs = list("limit=2").await;
         let is_delivered = runs.iter().any(|run| run.overview.is_some());
         (ids(&runs) == [asked[1].clone()] && is_delivered).then_some(runs)
@@ -1424,7 +1424,7 @@ async fn dead_delivery_is_shown_retried_deleted() {
         let found = letters.as_array()?.first()?.clone();
         (found["sequence"] != letter["sequence"]).then_some(found)
     };
-    let again = testkit::poll_until("a second death", Duration::from_secs(20), again)
+    let again = testkit::poll_until("a second death", DEADLINE, again)
         .await
         .unwrap();
     assert_eq!(again["id"], letter["id"]);
@@ -1487,9 +1487,7 @@ async fn sweeper_wakes_ticket_with_lost_token() {
         .unwrap();
     for _ in 0..2 {
         // A planner that acks a token without handling its trigger loses the wake-up.
-        let token = tokio::time::timeout(Duration::from_secs(20), tokens.next())
-            .await
-            .unwrap();
+        let token = tokio::time::timeout(DEADLINE, tokens.next()).await.unwrap();
         token.unwrap().finish().await.unwrap();
     }
     h.stop().await;
@@ -1517,7 +1515,7 @@ async fn sweeper_wakes_report_until_settled() {
     let stop = tokio_util::sync::CancellationToken::new();
     let mut tokens = h.queue.reports().tokens(stop).await.unwrap();
     for _ in 0..2 {
-        let token = tokio::time::timeout(Duration::from_secs(20), tokens.next()).await;
+        let token = tokio::time::timeout(DEADLINE, tokens.next()).await;
         let token = token.unwrap().unwrap();
         assert_eq!(token.ticket(), &ticket);
         token.finish().await.unwrap();
@@ -1546,7 +1544,7 @@ async fn sweeper_wakes_report_until_settled() {
         .unwrap();
     let mut mine = 0;
     for _ in 0..4 {
-        let token = tokio::time::timeout(Duration::from_secs(20), tokens.next()).await;
+        let token = tokio::time::timeout(DEADLINE, tokens.next()).await;
         let token = token.unwrap().unwrap();
         mine += usize::from(token.ticket() == &ticket);
         token.finish().await.unwrap();

@@ -8,6 +8,7 @@ use std::{
 use bootstrap::settings::TextList;
 use reqwest::StatusCode;
 use serde_json::json;
+use testkit::bound_running_time;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpStream,
@@ -15,7 +16,7 @@ use tokio::{
 
 use crate::harness::{self, Harness};
 
-/// Longer than a valid webhook ever waits, shorter than its wait behind silent bodies.
+/// Running time that is longer than a valid webhook ever waits, and shorter than its wait behind silent bodies.
 const PROMPTLY: Duration = Duration::from_secs(5);
 
 #[tokio::test]
@@ -207,7 +208,7 @@ async fn nats_outage_answers_503_at_once() {
             assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE);
         }
     };
-    tokio::time::timeout(PROMPTLY, answers).await.expect("at once");
+    bound_running_time(PROMPTLY, answers).await.expect("at once");
     h.stop().await;
 }
 
@@ -258,7 +259,7 @@ async fn unsigned_request_is_refused_before_body() {
         let mut stream = begin_request(&h, &headers, "").await;
         let mut answer = String::new();
         let reading = stream.read_to_string(&mut answer);
-        let _ = tokio::time::timeout(PROMPTLY, reading)
+        let _ = bound_running_time(PROMPTLY, reading)
             .await
             .expect("refused and closed");
         assert!(
@@ -290,7 +291,7 @@ async fn silent_peers_never_block_signed_webhooks() {
         if number % 30 == 29 {
             let (id, event) = (format!("signed-{number}"), json!({}));
             let sending = h.github_event("star", &id, &event);
-            let status = tokio::time::timeout(PROMPTLY, sending).await.expect("promptly");
+            let status = bound_running_time(PROMPTLY, sending).await.expect("promptly");
             assert_eq!(status, StatusCode::ACCEPTED, "beside {} others", held.len());
         }
     }
@@ -397,7 +398,7 @@ async fn webhook_address_is_never_logged() {
         let _ = stream.write_all(format!("{head}{body}").as_bytes()).await;
         let mut answer = String::new();
         let reading = stream.read_to_string(&mut answer);
-        let _ = tokio::time::timeout(PROMPTLY, reading).await.expect("answered");
+        let _ = bound_running_time(PROMPTLY, reading).await.expect("answered");
         assert!(
             answer.starts_with(&format!("HTTP/1.1 {status}")),
             "{place}: {answer}"

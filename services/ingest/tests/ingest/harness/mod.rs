@@ -29,7 +29,8 @@ pub(crate) const ADMIN: &str = "admin-token";
 pub(crate) const OURS: &str = "Journeyman";
 pub(crate) const GITHUB_SECRET: &str = "github-secret";
 pub(crate) const JIRA_SECRET: &str = "jira-secret";
-const DEADLINE: Duration = Duration::from_secs(20);
+/// Limit of every wait, which only a failing test reaches.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(60);
 
 pub(crate) struct Harness {
     pub(crate) nats: NatsServer,
@@ -207,7 +208,7 @@ impl Harness {
 
     pub(crate) async fn stop(self) {
         self.shutdown.cancel();
-        tokio::time::timeout(Duration::from_secs(20), self.service)
+        tokio::time::timeout(DEADLINE, self.service)
             .await
             .expect("stops")
             .expect("task")
