@@ -6,10 +6,9 @@ use domain::{BudgetUnit, SpendAmount, Timestamp};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
-use super::build_settings;
+use super::{LIMIT, build_settings};
 use crate::{BudgetAccount, BudgetCall, BudgetRebuild, BudgetRefusal, RedisBudgets, Settings, TicketLeases};
 
-const LIMIT: Duration = Duration::from_secs(10);
 const HOUR_MS: i64 = 3_600_000;
 
 struct World {

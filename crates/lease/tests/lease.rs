@@ -6,9 +6,12 @@ use domain::{RunFence, TicketKey};
 use servers::{RedisOptions, RedisServer};
 use tokio::time::timeout;
 
-use crate::{Error, LeaseLost, Settings, TicketLeases};
+use super::{LIMIT, pass_time};
+use crate::{Error, LeaseLost, RENEWALS, Settings, TicketLease, TicketLeases};
 
-const LIMIT: Duration = Duration::from_secs(10);
+/// Time to live of a lease, longer than a loaded machine stands still.
+const TTL: Duration = Duration::from_secs(60);
+const KEY: &str = "journeyman:lease:{jira:ENG-12}";
 
 struct World {
     server: RedisServer,
@@ -18,8 +21,19 @@ struct World {
 
 impl World {
     async fn new() -> Self {
+        Self::with_ttl(TTL).await
+    }
+
+    /// Starts with leases that end soon, for tests that wait for an end.
+    async fn with_short_leases() -> Self {
+        Self::with_ttl(Duration::from_millis(600)).await
+    }
+
+    async fn with_ttl(ttl: Duration) -> Self {
         let server = RedisServer::start().await.unwrap();
-        let leases = TicketLeases::connect(&build_settings(&server)).await.unwrap();
+        let leases = TicketLeases::connect(&build_settings(&server, ttl))
+            .await
+            .unwrap();
         Self {
             server,
             leases,
@@ -28,24 +42,54 @@ impl World {
     }
 
     async fn redis(&self, command: &[&str]) -> redis::Value {
-        let client = redis::Client::open(self.server.url()).unwrap();
-        let mut connection = client.get_multiplexed_async_connection().await.unwrap();
-        let mut built = redis::cmd(command[0]);
-        built.arg(&command[1..]);
-        built.query_async(&mut connection).await.unwrap()
+        run_command(&self.server.url(), command).await.unwrap()
     }
 
     async fn key_exists(&self) -> bool {
-        self.redis(&["EXISTS", "journeyman:lease:{jira:ENG-12}"]).await == redis::Value::Int(1)
+        self.redis(&["EXISTS", KEY]).await == redis::Value::Int(1)
+    }
+
+    async fn is_refused(&self, fence: RunFence) -> bool {
+        is_refused(&self.leases, &self.ticket, fence).await
     }
 }
 
-fn build_settings(server: &RedisServer) -> Settings {
+fn build_settings(server: &RedisServer, ttl: Duration) -> Settings {
     Settings {
         url: server.url(),
-        ttl_ms: 600,
+        ttl_ms: u64::try_from(ttl.as_millis()).unwrap(),
         ..Settings::default()
     }
+}
+
+/// Returns true if the server refuses a lease to this fence. Without an answer of the server, it is asked again.
+async fn is_refused(leases: &TicketLeases, ticket: &TicketKey, fence: RunFence) -> bool {
+    loop {
+        match leases.take(ticket, fence).await {
+            None => return true,
+            Some(lease) if lease.is_held() => return false,
+            Some(_) => {}
+        }
+    }
+}
+
+/// Lets the time until the next renewal pass, and waits until the server at this address has renewed the lease.
+async fn renew_lease(url: &str, held: &TicketLease) {
+    let half = i64::try_from(TTL.as_millis()).unwrap() / 2;
+    let shorter = half.to_string();
+    let shortened = run_command(url, &["PEXPIRE", KEY, &shorter]).await;
+    assert_eq!(shortened.unwrap(), redis::Value::Int(1));
+    // A little longer than the pause between two renewals.
+    pass_time(TTL / RENEWALS + TTL / 100).await;
+    let renewed = async {
+        loop {
+            match run_command(url, &["PTTL", KEY]).await.unwrap() {
+                redis::Value::Int(left) if left > half => return,
+                _ => assert_eq!(held.check(), Ok(())),
+            }
+        }
+    };
+    timeout(LIMIT, renewed).await.unwrap();
 }
 
 fn build_fence(sequence: u64, delivered: u64) -> RunFence {
@@ -55,9 +99,8 @@ fn build_fence(sequence: u64, delivered: u64) -> RunFence {
 /// SHA-256 of `secret`.
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
 
-/// Runs one command as the planner's user and returns the answer.
-async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<redis::Value> {
-    let url = server.url().replace("redis://", "redis://planner:secret@");
+/// Runs one command as the user of this address and returns the answer.
+async fn run_command(url: &str, command: &[&str]) -> redis::RedisResult<redis::Value> {
     let client = redis::Client::open(url).unwrap();
     let mut connection = client.get_multiplexed_async_connection().await.unwrap();
     let mut built = redis::cmd(command[0]);
@@ -67,30 +110,33 @@ async fn as_user(server: &RedisServer, command: &[&str]) -> redis::RedisResult<r
 
 #[tokio::test]
 async fn acl_restricts_lease_user_and_default() {
+    let mut acl = crate::render_acl([(crate::RedisUser::Planner, SECRET)]);
+    // The user of this test reads and shortens the time to live.
+    acl.push_str("user test on >test ~* +@all\n");
     let server = RedisServer::start_with(RedisOptions {
-        acl: Some(crate::render_acl([(crate::RedisUser::Planner, SECRET)])),
+        acl: Some(acl),
         ..RedisOptions::default()
     })
     .await
     .unwrap();
+    let as_user = |login: &str| server.url().replace("redis://", &format!("redis://{login}@"));
     let known = |username: &str, password: &str| Settings {
         username: Some(username.to_owned()),
         password: Some(password.into()),
-        ..build_settings(&server)
+        ..build_settings(&server, TTL)
     };
     let leases = TicketLeases::connect(&known(crate::RedisUser::Planner.name(), "secret"))
         .await
         .unwrap();
     let ticket = TicketKey::jira("ENG-12").unwrap();
     let lease = leases.take(&ticket, build_fence(1, 1)).await.unwrap();
-    // Longer than two renewals.
-    tokio::time::sleep(Duration::from_millis(450)).await;
-    assert!(leases.take(&ticket, build_fence(1, 1)).await.is_none());
+    renew_lease(&as_user("test:test"), &lease).await;
+    assert!(is_refused(&leases, &ticket, build_fence(1, 1)).await);
     lease.release().await;
-    assert!(leases.take(&ticket, build_fence(1, 1)).await.is_some());
+    assert!(!is_refused(&leases, &ticket, build_fence(1, 1)).await);
 
     for stranger in [
-        build_settings(&server),
+        build_settings(&server, TTL),
         known("planner", "guess"),
         known("default", "secret"),
     ] {
@@ -108,7 +154,8 @@ async fn acl_restricts_lease_user_and_default() {
         &["PUBLISH", "channel", "words"],
     ];
     for command in others {
-        let refused = as_user(&server, command).await.unwrap_err().to_string();
+        let refused = run_command(&as_user("planner:secret"), command).await;
+        let refused = refused.unwrap_err().to_string();
         assert!(
             refused.contains("permission") || refused.contains("can't access"),
             "{command:?}: {refused}"
@@ -125,6 +172,7 @@ async fn higher_fence_takes_over_lower_lease() {
         .take(&world.ticket, build_fence(10, 1))
         .await
         .unwrap();
+    pass_time(TTL / 2).await;
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
     assert_eq!(old.check(), Err(LeaseLost));
     assert_eq!(new.check(), Ok(()));
@@ -135,10 +183,7 @@ async fn an_equal_or_lower_fence_is_refused() {
     let world = World::new().await;
     let _held = world.leases.take(&world.ticket, build_fence(9, 2)).await.unwrap();
     for refused in [build_fence(9, 2), build_fence(9, 1), build_fence(8, 5)] {
-        assert!(
-            world.leases.take(&world.ticket, refused).await.is_none(),
-            "{refused}"
-        );
+        assert!(world.is_refused(refused).await, "{refused}");
     }
 }
 
@@ -146,24 +191,18 @@ async fn an_equal_or_lower_fence_is_refused() {
 async fn held_lease_outlives_time_to_live() {
     let world = World::new().await;
     let held = world.leases.take(&world.ticket, build_fence(9, 2)).await.unwrap();
-    assert!(
-        timeout(Duration::from_millis(1500), held.lost().cancelled())
-            .await
-            .is_err()
-    );
+    // One more than fit into the time to live.
+    for _ in 0..=RENEWALS {
+        renew_lease(&world.server.url(), &held).await;
+    }
+    assert!(!held.lost().is_cancelled());
     assert_eq!(held.check(), Ok(()));
-    assert!(
-        world
-            .leases
-            .take(&world.ticket, build_fence(9, 1))
-            .await
-            .is_none()
-    );
+    assert!(world.is_refused(build_fence(9, 1)).await);
 }
 
 #[tokio::test]
 async fn a_dropped_lease_ends_by_itself() {
-    let world = World::new().await;
+    let world = World::with_short_leases().await;
     drop(world.leases.take(&world.ticket, build_fence(9, 2)).await);
     let free = async {
         while world
@@ -187,13 +226,7 @@ async fn release_frees_only_the_own_lease() {
     assert!(world.key_exists().await);
     new.release().await;
     assert!(!world.key_exists().await);
-    assert!(
-        world
-            .leases
-            .take(&world.ticket, build_fence(1, 1))
-            .await
-            .is_some()
-    );
+    assert!(!world.is_refused(build_fence(1, 1)).await);
 }
 
 #[tokio::test]
@@ -202,6 +235,7 @@ async fn lease_returns_after_data_loss() {
     let held = world.leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
     world.redis(&["SCRIPT", "FLUSH"]).await;
+    pass_time(TTL / 2).await;
     let back = async { while !world.key_exists().await {} };
     timeout(LIMIT, back).await.unwrap();
     assert_eq!(held.check(), Ok(()));
@@ -213,13 +247,14 @@ async fn flushed_lease_belongs_to_first_claimant() {
     let old = world.leases.take(&world.ticket, build_fence(5, 1)).await.unwrap();
     world.redis(&["FLUSHALL"]).await;
     let new = world.leases.take(&world.ticket, build_fence(5, 2)).await.unwrap();
+    pass_time(TTL / 2).await;
     timeout(LIMIT, old.lost().cancelled()).await.unwrap();
     assert_eq!(new.check(), Ok(()));
 }
 
 #[tokio::test]
 async fn work_continues_without_server_until_return() {
-    let mut world = World::new().await;
+    let mut world = World::with_short_leases().await;
     let held = world.leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
     assert!(held.is_held());
     world.server.kill();
@@ -255,7 +290,8 @@ async fn work_continues_without_server_until_return() {
 async fn ticket_taken_in_outage_gets_lease_later() {
     let mut world = World::new().await;
     world.server.kill();
-    let leases = TicketLeases::open(&build_settings(&world.server)).unwrap();
+    let ttl = Duration::from_millis(600);
+    let leases = TicketLeases::open(&build_settings(&world.server, ttl)).unwrap();
     let old = leases.take(&world.ticket, build_fence(1, 1)).await.unwrap();
     let new = leases.take(&world.ticket, build_fence(1, 2)).await.unwrap();
     assert!(!old.is_held() && !new.is_held());
@@ -274,7 +310,7 @@ async fn ticket_taken_in_outage_gets_lease_later() {
 #[tokio::test]
 async fn a_dead_server_is_named_at_start() {
     let mut server = RedisServer::start().await.unwrap();
-    let settings = build_settings(&server);
+    let settings = build_settings(&server, TTL);
     server.kill();
     let error = TicketLeases::connect(&settings).await.err().unwrap();
     let address = settings

@@ -1,19 +1,18 @@
 //! TLS to a real server, with the certificates that the command makes.
 
-use std::{path::PathBuf, time::Duration};
+use std::path::PathBuf;
 
 use bootstrap::read_wall_clock;
 use certs::{CertificateAuthority, list_service_subjects};
 use servers::{RedisOptions, RedisServer, TlsFiles};
 use tempfile::TempDir;
 
+use super::LIMIT;
 use crate::{Error, RedisUser, Settings, TicketLeases};
 
 const DAYS: u32 = 10;
 /// SHA-256 of `secret`.
 const SECRET: &str = "2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b";
-/// Limit that only a failing test reaches.
-const LIMIT: Duration = Duration::from_secs(60);
 
 fn generate_authority() -> CertificateAuthority {
     // A process installs its cryptography provider once; the services do so at their start.
