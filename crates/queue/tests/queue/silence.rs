@@ -15,11 +15,10 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, TcpStream, tcp},
     sync::mpsc,
-    time::timeout,
 };
 use tokio_util::{sync::CancellationToken, task::AbortOnDropHandle};
 
-use crate::world::{await_soon, build_delivery, open_queue};
+use crate::world::{await_soon, bound_running_time, build_delivery, open_queue};
 
 /// Limit that docs/reference/promises.md gives to operators.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(15);
@@ -135,7 +134,9 @@ async fn silent_server_is_replaced_within_fifteen_seconds() {
         // The first delivery may be repeated if its acknowledgement was lost in the silence.
         while handled.recv().await.expect("deliveries are handled") != "after" {}
     };
-    timeout(RECOVERED_WITHIN, back).await.expect("recovery in time");
+    bound_running_time(RECOVERED_WITHIN, back)
+        .await
+        .expect("recovery in time");
     stop.cancel();
 }
 
@@ -175,11 +176,11 @@ async fn lost_addresses_delay_no_connection() {
             .is_err()
         {}
     };
-    timeout(NOTICED_WITHIN + FOUND_WITHIN, reconnected)
+    bound_running_time(NOTICED_WITHIN + FOUND_WITHIN, reconnected)
         .await
         .expect("reconnected in time");
     let first = Queue::connect(&settings, "test");
-    timeout(FOUND_WITHIN, first)
+    bound_running_time(FOUND_WITHIN, first)
         .await
         .expect("connected in time")
         .unwrap();
@@ -206,7 +207,7 @@ async fn lost_connection_is_noticed_at_once() {
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    timeout(Duration::from_secs(12), known(&silent))
+    bound_running_time(NOTICED_WITHIN + FOUND_WITHIN, known(&silent))
         .await
         .expect("noticed in time");
     server.stop().await;

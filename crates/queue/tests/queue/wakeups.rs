@@ -1,22 +1,16 @@
 //! No wake-up is lost: with three servers, after a worker's death behind its acknowledgement, and with a
-//! token in hand.
-
-use std::time::Duration;
+//! token in hand. No sweeper runs here, so it cannot be the cause of a wake-up.
 
 use bootstrap::read_wall_clock;
 use domain::{OutboundCursor, TicketRow};
 use queue::{AppendOutcome, KeyValueBucket, KeyedLog, RecordKey};
 use servers::{NatsCluster, NatsOptions};
-use tokio::time::{Instant, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::world::{
     World, await_soon, build_outbound_request, build_ticket_key, build_trigger, open_queue, settings_for,
     stays_away,
 };
-
-/// Shorter than the sweeper's interval, so that the sweeper cannot be the cause of the wake-up.
-const PROMPT: Duration = Duration::from_secs(10);
 
 fn extract_sequence(appended: AppendOutcome) -> u64 {
     match appended {
@@ -48,7 +42,7 @@ async fn refused_token_after_ack_is_retried() {
         token.finish().await.unwrap();
         // A worker does this after its acknowledgement, when the removal of its token may not be applied yet.
         log.wake_beyond(&build_ticket_key(1), appended).await.unwrap();
-        let next = timeout(PROMPT, log.rewake(&build_ticket_key(1))).await.unwrap();
+        let next = await_soon(log.rewake(&build_ticket_key(1))).await;
         assert!(!next.unwrap(), "round {round}: the token was lost");
     }
     shutdown.cancel();
@@ -66,10 +60,8 @@ async fn worker_dies_after_ack_record_wakes() {
     // The waker's token for the second record is refused while the first token is in hand.
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
-    let again = timeout(PROMPT, tokens.next())
-        .await
-        .expect("the record woke nobody");
-    assert_eq!(again.unwrap().ticket(), &build_ticket_key(1));
+    let again = await_soon(tokens.next()).await.expect("the wake-up by a record");
+    assert_eq!(again.ticket(), &build_ticket_key(1));
 }
 
 #[tokio::test]
@@ -87,10 +79,8 @@ async fn worker_of_reports_dies_record_wakes() {
         .unwrap();
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
-    let again = timeout(PROMPT, tokens.next())
-        .await
-        .expect("the record woke nobody");
-    assert_eq!(again.unwrap().ticket(), &build_ticket_key(1));
+    let again = await_soon(tokens.next()).await.expect("the wake-up by a record");
+    assert_eq!(again.ticket(), &build_ticket_key(1));
 }
 
 #[tokio::test]
@@ -113,29 +103,28 @@ async fn due_timer_wakes_after_token_in_hand() {
     run_waker(&log, &world.shutdown);
     assert!(stays_away(tokens.next()).await);
     token.finish().await.unwrap();
-    let again = timeout(PROMPT, tokens.next())
-        .await
-        .expect("the timer woke nobody");
-    assert_eq!(again.unwrap().ticket(), &build_ticket_key(1));
+    let again = await_soon(tokens.next()).await.expect("the wake-up by a timer");
+    assert_eq!(again.ticket(), &build_ticket_key(1));
 }
 
 /// Waits until the waker of a stream holds no message.
-async fn waker_is_idle(world: &World, stream: &str) -> bool {
+async fn await_idle_waker(world: &World, stream: &str) {
     let mut waker = world
         .raw()
         .await
         .get_consumer_from_stream::<async_nats::jetstream::consumer::pull::Config, _, _>("waker", stream)
         .await
         .unwrap();
-    let give_up = Instant::now() + PROMPT;
-    while Instant::now() < give_up {
-        let info = waker.info().await.unwrap();
-        if info.num_pending == 0 && info.num_ack_pending == 0 {
-            return true;
+    let idle = async {
+        loop {
+            let info = waker.info().await.unwrap();
+            if info.num_pending == 0 && info.num_ack_pending == 0 {
+                return;
+            }
+            tokio::task::yield_now().await;
         }
-        tokio::task::yield_now().await;
-    }
-    false
+    };
+    await_soon(idle).await;
 }
 
 /// Stores that the worker of the first ticket has consumed its triggers up to `cursor`.
@@ -186,8 +175,8 @@ async fn consumed_records_are_not_held() {
         .unwrap();
     run_waker(&triggers, &world.shutdown);
     run_waker(&reports, &world.shutdown);
-    assert!(waker_is_idle(&world, "TRIGGERS").await);
-    assert!(waker_is_idle(&world, "REPORTS").await);
+    await_idle_waker(&world, "TRIGGERS").await;
+    await_idle_waker(&world, "REPORTS").await;
 }
 
 #[tokio::test]
@@ -204,7 +193,7 @@ async fn record_consumed_after_refusal_wakes_nothing() {
     assert!(stays_away(tokens.next()).await);
     store_cursor(&world, cursor).await;
     token.finish().await.unwrap();
-    assert!(waker_is_idle(&world, "TRIGGERS").await);
+    await_idle_waker(&world, "TRIGGERS").await;
     assert!(
         log.rewake(&build_ticket_key(1)).await.unwrap(),
         "the record woke a worker that has nothing to do"

@@ -9,7 +9,7 @@ use domain::{
 };
 use queue::{Queue, Settings, WebhookDelivery};
 use servers::NatsServer;
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 /// Limit of every wait in these tests.
@@ -87,6 +87,22 @@ pub(crate) async fn open_queue(settings: &Settings) -> Queue {
 /// Waits for a result that must arrive within [`LIMIT`].
 pub(crate) async fn await_soon<T>(coming: impl Future<Output = T>) -> T {
     timeout(LIMIT, coming).await.expect("it did not come in time")
+}
+
+/// Waits for a result for at most this time; `None` without one. While the whole machine stands still, the time does
+/// not pass.
+pub(crate) async fn bound_running_time<T>(limit: Duration, coming: impl Future<Output = T>) -> Option<T> {
+    const TICK: Duration = Duration::from_millis(25);
+    let over = async {
+        for _ in 0..limit.as_millis().div_ceil(TICK.as_millis()) {
+            sleep(TICK).await;
+        }
+    };
+    tokio::select! {
+        biased;
+        found = coming => Some(found),
+        () = over => None,
+    }
 }
 
 /// True when no result arrives within 300 ms.
