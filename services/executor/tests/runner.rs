@@ -56,7 +56,7 @@ impl Runner {
             .spawn()
             .unwrap();
         let runner = Self { process, folder };
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while UnixStream::connect(runner.socket()).is_err() {
             assert!(
                 Instant::now() < deadline,
@@ -128,7 +128,7 @@ fn refused_runner_connection_is_logged() {
     let connected = other.args(["-c", &connect]).uid(65_534).gid(65_534).status();
     assert!(connected.unwrap().success());
     let wanted = "refused a connection of user 65534: only user 12345 is served";
-    let deadline = Instant::now() + Duration::from_secs(10);
+    let deadline = Instant::now() + Duration::from_secs(60);
     while !runner.log().contains(wanted) {
         assert!(Instant::now() < deadline, "{}", runner.log());
         std::thread::yield_now();
@@ -159,7 +159,8 @@ fn runner_as_init_stops_on_sigterm() {
     assert!(signalled.unwrap().success());
     runner.process.wait().unwrap();
     let took = asked.elapsed();
-    assert!(took < Duration::from_secs(2), "{took:?}: {}", runner.log());
+    // Far below the ten minutes of the command, which ignores the signal.
+    assert!(took < Duration::from_secs(60), "{took:?}: {}", runner.log());
     assert!(runner.log().contains("asked to stop"), "{}", runner.log());
     executor.wait().unwrap();
 }

@@ -192,7 +192,7 @@ impl World {
                 .arg(served);
             command.uid(RUNNERS_USER).gid(RUNNERS_USER).spawn().unwrap()
         });
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while UnixStream::connect(&socket).is_err() {
             assert!(Instant::now() < deadline, "the runner does not start");
             std::thread::yield_now();
@@ -471,7 +471,7 @@ fn check_28_cgroup_ends_with_command() {
         assert!(groups.len() == 2 && groups[0] == groups[1], "{text}");
         let name = groups[0].rsplit('/').next().unwrap();
         assert!(name.starts_with("journeyman-"), "{text}");
-        let deadline = Instant::now() + Duration::from_secs(10);
+        let deadline = Instant::now() + Duration::from_secs(60);
         while Path::new(folder).join(name).exists() {
             assert!(Instant::now() < deadline, "the group stays");
             std::thread::yield_now();
@@ -675,7 +675,7 @@ fn checks_11_to_14_file_tools_contained() {
         let (code, text) = world.tool("write_file", &json!({ "path": path, "content": "x" }));
         assert_eq!(code, 1, "{path}: {text}");
     }
-    assert!(started.elapsed() < Duration::from_secs(60));
+    assert!(started.elapsed() < Duration::from_secs(300));
     assert!(!world.path("other/new").exists());
     print_result_row(
         "11-14 links, magic links, pipes, devices, strange paths in file tools",
@@ -800,13 +800,13 @@ fn check_21_installed_toolchains_work_inside() {
 fn check_24_a_fork_bomb_is_contained() {
     at_each_level("24 fork bomb", Needs::Limits, |world, level| {
         let started = Instant::now();
-        let bomb = "import os, time\nfor i in range(3000):\n    try:\n        if os.fork() == 0:\n            time.sleep(60); os._exit(0)\n    except OSError:\n        print('refused'); raise SystemExit(7)\ntime.sleep(60)\n";
+        let bomb = "import os, time\nfor i in range(3000):\n    try:\n        if os.fork() == 0:\n            time.sleep(600); os._exit(0)\n    except OSError:\n        print('refused'); raise SystemExit(7)\ntime.sleep(600)\n";
         let (code, text) = world.exec(level, &["--processes", "600"], &["python3", "-c", bomb]);
         assert!(
             code != 0 && (text.contains("refused") || text.contains("more than 600 processes")),
             "{code} {text}"
         );
-        assert!(started.elapsed() < Duration::from_secs(60));
+        assert!(started.elapsed() < Duration::from_secs(300));
         world.victim_is_well();
     });
 }
@@ -879,9 +879,9 @@ fn checks_28_to_30_no_process_survives() {
     );
 }
 
-/// Within 2 s no process has the marker among its arguments.
+/// Waits until no process has the marker among its arguments. The processes with one would run for days.
 fn wait_until_gone(marker: &str, after: &str) {
-    let deadline = Instant::now() + Duration::from_secs(3);
+    let deadline = Instant::now() + Duration::from_secs(60);
     let lives = || {
         let entries = fs::read_dir("/proc").unwrap().filter_map(Result::ok);
         entries.into_iter().any(|entry| {

@@ -14,7 +14,9 @@ use tokio::{
 use super::*;
 
 /// Generous time limit for a served call, on a machine that may have other work.
-const SOON: Duration = Duration::from_secs(20);
+const SOON: Duration = Duration::from_secs(60);
+/// Shorter than the time limit of a connection without its preface.
+const BEFORE_PREFACE_LIMIT: Duration = Duration::from_secs(5);
 
 async fn another_client(world: &World) -> ExecutorServiceClient<Channel> {
     ExecutorServiceClient::connect(format!("http://{}", world.address))
@@ -146,7 +148,7 @@ async fn excess_connections_of_address_are_closed() {
     }
     // None has sent its preface, so the oldest lose their places to the newest.
     let (mut oldest, mut received) = (held.remove(0), Vec::new());
-    let closed = tokio::time::timeout(SOON / 4, oldest.read_to_end(&mut received)).await;
+    let closed = tokio::time::timeout(BEFORE_PREFACE_LIMIT, oldest.read_to_end(&mut received)).await;
     assert!(closed.is_ok(), "closed before the time limit of its preface");
     is_served(&world).await;
 }
@@ -187,8 +189,8 @@ async fn check_24_health_answers_during_fork_bomb() {
             text.contains("more than 300 processes") || text.contains("refused"),
             "{text}"
         );
-        // Takes about a second on an idle machine; this one may have other work.
-        assert!(slowest < Duration::from_secs(10), "{slowest:?}");
+        // Takes about a second on an idle machine; this one may have other work, or stand still for some seconds.
+        assert!(slowest < Duration::from_secs(45), "{slowest:?}");
         println!(
             "| 24 health during a fork bomb | {level} | held, slowest answer {} ms |",
             slowest.as_millis()

@@ -35,7 +35,7 @@ fn find_worktree(world: &World) -> PathBuf {
 /// Calls a tool, asserts that it answers in time, and returns the answer.
 async fn call_tool_promptly(session: &Session, id: &str, name: &str, input: Value) -> String {
     let called = session.call(id, name, input);
-    let result = tokio::time::timeout(Duration::from_secs(60), called).await;
+    let result = tokio::time::timeout(Duration::from_secs(120), called).await;
     result
         .unwrap_or_else(|_| panic!("{id}: {name} does not answer"))
         .content

@@ -47,7 +47,7 @@ pub(super) async fn start_process(
     );
     fs::write(&file, text).unwrap();
     let process = Process(command.arg("--config").arg(file).spawn().unwrap());
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     world.client = loop {
         match ExecutorServiceClient::connect(format!("http://{address}")).await {
             Ok(client) => break client,

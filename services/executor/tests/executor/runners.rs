@@ -46,7 +46,7 @@ pub(super) fn start_runner(folder: &Path) -> (Runner, PathBuf) {
     let me = fs::metadata("/proc/self").unwrap().uid().to_string();
     command.arg("runner").args([&socket, &place.join("work")]).arg(me);
     let runner = Runner(command.uid(USER).gid(USER).spawn().unwrap());
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while UnixStream::connect(&socket).is_err() {
         assert!(
             tokio::time::Instant::now() < deadline,
@@ -173,7 +173,7 @@ async fn lost_runner_closes_workspace() {
     let refused = session.start("3", "read_file", &json!({ "path": "file" })).await;
     assert_eq!(refused.err().unwrap().code(), Code::NotFound);
     drop(running);
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     let second = loop {
         match world.try_open(1, RunFence::new(1, 6, 1), |_| {}).await {
             Ok((second, answer)) => {

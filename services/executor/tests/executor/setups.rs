@@ -63,7 +63,7 @@ impl Opened {
 /// Waits until no workspace is left, so that the next one has the same path.
 pub(super) async fn wait_for_free_path(world: &World) {
     let folder = world.folder.path().join("data/workspaces");
-    let deadline = tokio::time::Instant::now() + Duration::from_secs(20);
+    let deadline = tokio::time::Instant::now() + Duration::from_secs(60);
     while std::fs::read_dir(&folder).unwrap().count() > 0 {
         assert!(tokio::time::Instant::now() < deadline, "the workspace stays");
         tokio::time::sleep(Duration::from_millis(10)).await;
