@@ -362,8 +362,19 @@ pub async fn read_remaining_bytes(stream: &mut (impl tokio::io::AsyncRead + Unpi
     bytes.into()
 }
 
+/// Reads until the proxy ends the stream at its next time limit, which passes at once. No other byte may be on its way.
+pub async fn read_to_limit(stream: &mut (impl tokio::io::AsyncRead + Unpin)) -> Bytes {
+    tokio::time::pause();
+    let bytes = read_remaining_bytes(stream).await;
+    tokio::time::resume();
+    bytes
+}
+
 /// Longer than any step on the slowest machine, shorter than the proxy's idle limit.
 const PATIENCE: Duration = Duration::from_secs(45);
+
+/// Time limit for [`read_to_limit`]: longer than a machine stands still before, shorter than the wait of a read.
+pub const LATER: Duration = Duration::from_secs(30);
 
 /// Short enough for a test, and long enough for a slow machine to run another step first.
 pub const SOON: Duration = Duration::from_secs(2);
