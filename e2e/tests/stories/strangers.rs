@@ -11,7 +11,7 @@ use tokio::{
 use crate::start_default_world;
 
 /// Time limit that only a failing story reaches.
-const NEVER: Duration = Duration::from_secs(20);
+const NEVER: Duration = Duration::from_secs(120);
 
 /// Sends a text to a server and returns the answer up to `until`, or up to the end of the connection.
 async fn exchange_text(address: &str, words: &str, until: &str) -> String {
@@ -43,7 +43,10 @@ async fn stranger_without_key_gets_nothing_from_servers() {
     ] {
         let words = format!("CONNECT {hello}\r\nPUB journeyman.reports.x 2\r\n{{}}\r\nPING\r\n");
         let answer = exchange_text(&nats, &words, "-ERR").await;
-        assert!(answer.contains("Authorization Violation"), "{answer}");
+        // The server gives up a stranger that says nothing for 2 s, as when the machine stands still.
+        let refusals = ["Authorization Violation", "Authentication Timeout"];
+        let is_refused = refusals.iter().any(|refusal| answer.contains(refusal));
+        assert!(is_refused, "{answer}");
         assert!(!answer.contains("PONG"), "{answer}");
     }
     let redis = address("REDIS__URL", "redis://");
