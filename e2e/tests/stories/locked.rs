@@ -28,8 +28,13 @@ async fn locked_ticket_is_worked_on_quietly() {
     assert!(list_own_comments(&world, number).is_empty());
     let reactions = world.github.reactions(REPOSITORY, ReactedObject::Issue(number));
     assert!(reactions.is_empty(), "{reactions:?}");
-    let seen = world.client.tickets().read(&key).await.unwrap();
-    assert_eq!(seen.conversation_lock.unwrap().reason, "too heated");
+    // Ingest stores the lock apart from the work on the ticket.
+    let locked = async || {
+        let seen = world.client.tickets().read(&key).await.ok()?;
+        seen.conversation_lock
+    };
+    let lock = world.until("the lock of the ticket", locked).await.unwrap();
+    assert_eq!(lock.reason, "too heated");
     assert_eq!(world.dead_letters().await.unwrap(), Vec::<String>::new());
 
     world
