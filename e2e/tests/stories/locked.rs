@@ -121,7 +121,12 @@ async fn moved_pull_request_ends_its_ticket_once() {
     let reads = world
         .github
         .count_requests(|request| request.path.contains(&path) && request.status == 301);
-    assert!(reads < 20, "{reads} reads");
+    // A slow machine polls more often until the end is recorded, and each round reads the pull request a few times.
+    let listing = format!("/repos/{REPOSITORY}/pulls?state=all");
+    let rounds = world
+        .github
+        .count_requests(|request| request.path.contains(&listing));
+    assert!(reads < 20 + 3 * rounds, "{reads} reads in {rounds} rounds");
     let ticket = TicketKey::jira(&key).unwrap();
     let runs = world.client.runs().recent(Some(&ticket)).await.unwrap();
     assert_eq!(runs.len(), 2, "{runs:#?}");
