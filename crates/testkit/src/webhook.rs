@@ -14,7 +14,8 @@ use crate::chaos::DeliveryFaults;
 use crate::exchanges;
 use crate::http::iso_now;
 
-const TIMEOUT: Duration = Duration::from_secs(10);
+// The vendors wait for ten seconds, in which a loaded machine may stand still. GitHub sends a lost webhook once.
+const TIMEOUT: Duration = Duration::from_secs(60);
 const DRAIN: Duration = Duration::from_secs(5);
 const JIRA_TRIES: u32 = 5;
 const JIRA_PAUSE: Duration = Duration::from_millis(300);
