@@ -92,7 +92,7 @@ async fn read_end(mut output: impl AsyncRead + Unpin) -> std::io::Result<Vec<u8>
 mod tests {
     use super::*;
 
-    const PATIENCE: Duration = Duration::from_secs(20);
+    const PATIENCE: Duration = Duration::from_secs(120);
 
     fn build_commit_check(name: &str) -> github::CommitCheck {
         github::CommitCheck {
