@@ -325,7 +325,8 @@ mod tests {
         });
         let client = crate::build_client(&url, HeaderMap::new()).unwrap();
         for (intent, is_unknown) in [(Read, false), (Write, true)] {
-            let request = client.post(&url).timeout(Duration::from_millis(100)).body("x");
+            // Long enough for the request to leave a loaded machine.
+            let request = client.post(&url).timeout(Duration::from_secs(2)).body("x");
             let lost = exchange_request(request, intent, 1024).await.unwrap_err();
             assert!(lost.to_string().ends_with("timed out"), "{lost}");
             let found = matches!(lost, ExchangeError::Unknown { .. });
