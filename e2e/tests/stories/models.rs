@@ -1,7 +1,5 @@
 //! Selection of models for a run.
 
-use std::time::Duration;
-
 use domain::StopReason;
 use e2e::{Options, TestWorld};
 use testkit::{
@@ -66,11 +64,10 @@ async fn rules_select_model_of_each_phase() {
 #[tokio::test(flavor = "multi_thread")]
 async fn fallback_provider_continues_whole_conversation() {
     let (world, second) = start_provider_world("", "second").await;
-    world.model.set_latency(Duration::from_millis(200));
+    // The first provider refuses every later turn of a conversation.
+    let refusal = ServiceFault::new("/v1/", 1000, 401).with("tool_result");
+    world.model.fail_next(refusal);
     let key = world.ask().unwrap();
-    let begun = async || (world.model.calls().len() >= 2).then_some(());
-    world.until("two turns of the work", begun).await.unwrap();
-    world.model.fail_next(ServiceFault::new("/v1/", 1000, 401));
     assert_eq!(end_of(&world, &key, 0).await, StopReason::Completed);
     let (first, rest) = (world.model.calls(), second.calls());
     assert!(
