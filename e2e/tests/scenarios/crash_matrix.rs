@@ -6,7 +6,7 @@ use crate::lock_machine;
 
 // Step of the sampled points. All points take more than twenty minutes on two cores, which `make crash-matrix` spends.
 // An odd step alternates between points before and after an effect.
-const STEP: &str = "7";
+const STEP: &str = "13";
 // Points of the longest story: a signed commit without a branch, before and after its record, and an updated base
 // without a record.
 const PICKED: [&str; 3] = [
