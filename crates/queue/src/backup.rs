@@ -53,7 +53,10 @@ pub(crate) async fn back_up_streams(
     folder: &Path,
     mut done: impl FnMut(&StreamTransfer),
 ) -> Result<(), Error> {
-    fs::create_dir(folder)
+    // Journals contain code and comments, so other users of the machine get no access. The folder protects all files in it.
+    fs::DirBuilder::new()
+        .mode(0o700)
+        .create(folder)
         .await
         .map_err(|error| map_file_error(folder, error))?;
     for stream in topology::names_for_backup() {

@@ -1,5 +1,7 @@
 //! Backup and restore.
 
+use std::os::unix::fs::PermissionsExt as _;
+
 use domain::TicketRow;
 use queue::{Error, KeyValueBucket, Queue, Settings};
 use servers::NatsServer;
@@ -41,6 +43,8 @@ async fn backup_restores_all_streams_with_sequences() {
         .back_up(&backup, |stream| kept.push(stream.clone()))
         .await
         .unwrap();
+    let mode = std::fs::metadata(&backup).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700, "other users of the machine read no journal");
 
     let empty = NatsServer::start().await.unwrap();
     let other = Queue::connect(&build_server_settings(&empty), "test")
