@@ -30,13 +30,20 @@ const JVM: [&str; 5] = [
 const SKIPPED: [&str; 6] = [".git", ".gradle", ".venv", "classes", "node_modules", "src"];
 const MAX_FOLDERS: usize = 20_000;
 const MAX_DEPTH: usize = 12;
-const MAX_ENTRIES: usize = 2000;
-const MAX_FILES: usize = 2000;
+const MAX_ENTRIES: usize = 5000;
+const MAX_FILES: usize = 5000;
 // Limit in bytes. A larger file counts as a report that cannot be read.
 const MAX_BYTES: u64 = 8 << 20;
 
 /// Usual paths of reports, compiled once for all checks.
 static USUAL_PATTERNS: LazyLock<GlobSet> = LazyLock::new(|| compile_patterns(USUAL).unwrap_or_default());
+
+/// Files that match the patterns of reports.
+struct FoundReports {
+    files: Vec<(PathBuf, FileStat)>,
+    /// False when a limit was reached beside reports, so that some may be missing.
+    is_complete: bool,
+}
 
 /// Patterns of report files, with the files that existed before the command.
 pub(super) struct ReportSearch {
@@ -59,16 +66,18 @@ impl ReportSearch {
             usual: is_jvm.then(|| &*USUAL_PATTERNS),
             before: Vec::new(),
         };
-        reports.before = reports.find(root);
+        reports.before = reports.find(root).files;
         Ok(reports)
     }
 
     /// Reads the reports that are new since the command started; `None` when none is new. A report that
-    /// cannot be read or parsed, or is incomplete, makes the whole incomplete, so the check cannot pass.
+    /// cannot be read or parsed, or is incomplete, makes the whole incomplete, so the check cannot pass. Beyond the limits
+    /// the list of failing tests counts as incomplete.
     pub(super) fn read(&self, root: &WorkspaceRoot) -> Option<TestReport> {
         // A report that the command rewrote has another state, so it counts as new.
         let is_new = |found: &(PathBuf, FileStat)| !self.before.contains(found);
-        let new = self.find(root).into_iter().filter(is_new);
+        let FoundReports { files, is_complete } = self.find(root);
+        let new = files.into_iter().filter(is_new);
         let unread = || TestReport {
             runner: "junit".to_owned(),
             collection_error: true,
@@ -85,31 +94,42 @@ impl ReportSearch {
             },
             Err(_) => Some(unread()),
         });
-        reports.reduce(TestReport::with)
+        let mut report = reports.reduce(TestReport::with)?;
+        report.truncated |= !is_complete;
+        Some(report)
     }
 
-    fn find(&self, root: &WorkspaceRoot) -> Vec<(PathBuf, FileStat)> {
-        let mut found = Vec::new();
+    fn find(&self, root: &WorkspaceRoot) -> FoundReports {
+        let (mut files, mut is_complete) = (Vec::new(), true);
         if self.patterns.is_empty() && self.usual.is_none() {
-            return found;
+            return FoundReports { files, is_complete };
         }
         let (mut queue, mut folders) = (vec![(PathBuf::new(), 0)], 0);
         while let Some((folder, depth)) = queue.pop() {
             folders += 1;
             // A folder that cannot be listed contains no evidence, so its error is ignored.
             let entries = root.list(&folder, MAX_ENTRIES).unwrap_or_default();
+            let is_full = entries.len() >= MAX_ENTRIES;
+            let before = files.len();
             for entry in entries {
                 let path = folder.join(&entry.name);
                 if entry.is_folder && depth < MAX_DEPTH && folders < MAX_FOLDERS {
                     let is_skipped = SKIPPED.contains(&entry.name.as_str());
                     queue.extend((!is_skipped).then(|| (path, depth + 1)));
-                } else if !entry.is_folder && found.len() < MAX_FILES && self.is_report(&path) {
+                } else if !entry.is_folder && self.is_report(&path) {
+                    if files.len() >= MAX_FILES {
+                        return FoundReports {
+                            files,
+                            is_complete: false,
+                        };
+                    }
                     let stat = root.stat(&path).ok().flatten();
-                    found.extend(stat.map(|stat| (path, stat)));
+                    files.extend(stat.map(|stat| (path, stat)));
                 }
             }
+            is_complete &= !is_full || files.len() == before;
         }
-        found
+        FoundReports { files, is_complete }
     }
 
     fn is_report(&self, path: &Path) -> bool {
@@ -170,6 +190,24 @@ mod tests {
         write_file(&folder, "build/test-results/test/TEST-B.xml", XML);
         write_file(&folder, "other/TEST-C.xml", XML);
         assert_eq!(reports.read(&root).unwrap().passed, 2);
+    }
+
+    #[test]
+    fn reports_beyond_limit_leave_list_incomplete() {
+        for (extension, found, is_complete) in [("xml", MAX_ENTRIES, false), ("txt", 1, true)] {
+            let (folder, root) = open_workspace_root();
+            let reports = ReportSearch::before(&root, &["**/*.xml".to_owned()]).unwrap();
+            write_file(&folder, &format!("many/0.{extension}"), XML);
+            for number in 1..=MAX_ENTRIES {
+                std::fs::write(folder.path().join(format!("many/{number}.{extension}")), "").unwrap();
+            }
+            if is_complete {
+                write_file(&folder, "one/a.xml", XML);
+            }
+            let all = reports.find(&root);
+            assert_eq!((all.files.len(), all.is_complete), (found, is_complete));
+            assert_eq!(reports.read(&root).unwrap().truncated, !is_complete);
+        }
     }
 
     #[test]
