@@ -2,11 +2,8 @@
 
 use super::{
     encoding::{BOM, FileText},
-    lines::TextLines,
+    lines::{MOST_COMPARED, TextLines},
 };
-
-// Limit of compared lines, old times new, of a file with mixed line ends.
-const MOST_COMPARED: usize = 25_000_000;
 
 /// Line ends of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -4,6 +4,9 @@ use similar::{Algorithm, DiffOp, capture_diff_slices};
 
 use super::encoding::BOM;
 
+/// Limit of compared lines, old times new. The time of a comparison grows with this product.
+pub(super) const MOST_COMPARED: usize = 25_000_000;
+
 /// Line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnd {
@@ -77,17 +80,21 @@ impl TextLines {
         let neighbour = self.neighbour(splice.at, splice.count);
         let was_last = range.end == self.texts.len();
         let is_open = self.ends.last() == Some(&LineEnd::None);
-        let sources = match_replaced_lines(&self.texts[range.clone()], &splice.new);
         let old = &self.ends[range.clone()];
-        let mut previous = neighbour;
-        let mut ends: Vec<LineEnd> = Vec::with_capacity(sources.len());
-        for source in sources {
-            let end = source.map_or(previous, |at| old[at]);
-            // Only the last line of a text may lack an end, and this one may precede new lines.
-            if end != LineEnd::None {
-                previous = end;
+        let mut ends: Vec<LineEnd> = Vec::with_capacity(splice.new.len());
+        if old.iter().all(|end| [LineEnd::None, neighbour].contains(end)) {
+            // Whatever line a new one replaces, its end is the same.
+            ends.resize(splice.new.len(), neighbour);
+        } else {
+            let mut previous = neighbour;
+            for source in match_replaced_lines(&self.texts[range.clone()], &splice.new) {
+                let end = source.map_or(previous, |at| old[at]);
+                // Only the last line of a text may lack an end, and this one may precede new lines.
+                if end != LineEnd::None {
+                    previous = end;
+                }
+                ends.push(previous);
             }
-            ends.push(previous);
         }
         // Lines that follow a last line without an end require that line to get one.
         if let (Some(before), false) = (range.start.checked_sub(1), splice.new.is_empty())
@@ -205,8 +212,14 @@ pub(in crate::tools) fn match_kept_lines<T: Ord + std::hash::Hash + Clone>(
     kept
 }
 
-/// Returns for each new line the index of the old line that it equals or replaces, if there is one.
+/// Returns for each new line the index of the old line that it equals or replaces, if there is one. Above
+/// [`MOST_COMPARED`] it is the line at the same place.
 fn match_replaced_lines(old: &[String], new: &[String]) -> Vec<Option<usize>> {
+    if old.len().saturating_mul(new.len()) > MOST_COMPARED {
+        return (0..new.len())
+            .map(|at| Some(at).filter(|at| *at < old.len()))
+            .collect();
+    }
     let mut sources = vec![None; new.len()];
     for step in capture_diff_slices(Algorithm::Myers, old, new) {
         let (old_index, new_index, len) = match step {
@@ -274,6 +287,21 @@ mod tests {
             splice_text("a\r\nb\nc", 0, 3, &["x", "y", "z"], None),
             "x\r\ny\nz"
         );
+    }
+
+    #[test]
+    fn long_text_is_replaced_without_comparison() {
+        for ends in [["\n", "\n"], ["\r\n", "\r\n"], ["\r\n", "\n"]] {
+            let text = |word: &str| -> String {
+                (0..100_000)
+                    .map(|line| format!("{word} {line}{}", ends[line % 2]))
+                    .collect()
+            };
+            let mut lines = TextLines::of(&text("old"));
+            let body = lines.body().replace("old", "new");
+            lines.become_body(&body);
+            assert!(lines.join() == text("new"), "{ends:?}");
+        }
     }
 
     #[test]
