@@ -4,6 +4,8 @@
 
 use std::borrow::Cow;
 
+use domain::text::unquote_path;
+
 /// A parsed difference.
 #[derive(Debug, Default)]
 pub(crate) struct ChangeDifference<'a> {
@@ -199,38 +201,6 @@ fn parse_side_path(path: &str) -> Cow<'_, str> {
     }
 }
 
-/// Returns the path that git quotes because of its characters: `"f\303\274.py"` is `fü.py`.
-fn unquote_path(path: &str) -> Cow<'_, str> {
-    let Some(quoted) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else {
-        return Cow::Borrowed(path);
-    };
-    let (mut bytes, mut rest) = (Vec::with_capacity(quoted.len()), quoted.as_bytes());
-    while let Some((first, after)) = rest.split_first() {
-        let (byte, after) = match first {
-            b'\\' => parse_escape(after),
-            plain => (*plain, after),
-        };
-        bytes.push(byte);
-        rest = after;
-    }
-    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
-}
-
-/// Returns the byte of an escape without its backslash, and the text after it.
-fn parse_escape(text: &[u8]) -> (u8, &[u8]) {
-    let octal = text.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
-    if let Some(byte) = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
-        return (byte, text.get(3..).unwrap_or_default());
-    }
-    match text.split_first() {
-        Some((b'n', after)) => (b'\n', after),
-        Some((b'r', after)) => (b'\r', after),
-        Some((b't', after)) => (b'\t', after),
-        Some((other, after)) => (*other, after),
-        None => (b'\\', text),
-    }
-}
-
 /// Returns the path without the side, which git writes in front of it.
 fn strip_side(path: &str) -> &str {
     let plain = path.strip_prefix("a/").or_else(|| path.strip_prefix("b/"));
@@ -343,13 +313,5 @@ mod tests {
         assert_eq!(change.files[0].path, "s/fü.py");
         assert_eq!(change.files[1].path, "ä.txt");
         assert_eq!(change.files[1].note, "renamed from q\"\t\\.txt");
-        for (path, plain) in [
-            (r#""a\"#, r#""a\"#),
-            (r#""\""#, "\\"),
-            (r#""\9""#, "9"),
-            (r#"""#, r#"""#),
-        ] {
-            assert_eq!(unquote_path(path), plain, "{path}");
-        }
     }
 }

@@ -281,6 +281,38 @@ pub fn quote_shell_word(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
+/// Returns the path that git quotes because of its characters: `"f\303\274.py"` is `fü.py`.
+pub fn unquote_path(path: &str) -> Cow<'_, str> {
+    let Some(quoted) = path.strip_prefix('"').and_then(|path| path.strip_suffix('"')) else {
+        return Cow::Borrowed(path);
+    };
+    let (mut bytes, mut rest) = (Vec::with_capacity(quoted.len()), quoted.as_bytes());
+    while let Some((first, after)) = rest.split_first() {
+        let (byte, after) = match first {
+            b'\\' => parse_escape(after),
+            plain => (*plain, after),
+        };
+        bytes.push(byte);
+        rest = after;
+    }
+    Cow::Owned(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+/// Returns the byte of an escape without its backslash, and the text after it.
+fn parse_escape(text: &[u8]) -> (u8, &[u8]) {
+    let octal = text.get(..3).and_then(|digits| std::str::from_utf8(digits).ok());
+    if let Some(byte) = octal.and_then(|digits| u8::from_str_radix(digits, 8).ok()) {
+        return (byte, text.get(3..).unwrap_or_default());
+    }
+    match text.split_first() {
+        Some((b'n', after)) => (b'\n', after),
+        Some((b'r', after)) => (b'\r', after),
+        Some((b't', after)) => (b'\t', after),
+        Some((other, after)) => (*other, after),
+        None => (b'\\', text),
+    }
+}
+
 /// Returns the last characters of a text; at most `limit`.
 pub fn take_tail(text: &str, limit: usize) -> String {
     let skipped = text.chars().count().saturating_sub(limit);
@@ -324,6 +356,21 @@ mod tests {
         assert_eq!(quote_shell_word("my shop"), "'my shop'");
         assert_eq!(quote_shell_word("it's $x"), r"'it'\''s $x'");
         assert_eq!(quote_shell_word(""), "''");
+    }
+
+    #[test]
+    fn quoted_path_of_git_is_plain() {
+        for (path, plain) in [
+            (r#""b/s/f\303\274.py""#, "b/s/f\u{fc}.py"),
+            (r#""q\"\t\\.txt""#, "q\"\t\\.txt"),
+            (r#""a\"#, r#""a\"#),
+            (r#""\""#, "\\"),
+            (r#""\9""#, "9"),
+            (r#"""#, r#"""#),
+            ("a b.py", "a b.py"),
+        ] {
+            assert_eq!(unquote_path(path), plain, "{path}");
+        }
     }
 
     #[test]

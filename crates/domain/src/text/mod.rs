@@ -14,6 +14,6 @@ pub(crate) mod template;
 pub use characters::{
     escape_hidden, format_code, has_hidden, is_hidden, normalize_text, one_line, quote_shell_word,
     remove_hidden, remove_invisible, sanitize_output, take_tail, take_tail_bytes, truncate_bytes,
-    truncate_text,
+    truncate_text, unquote_path,
 };
 pub use numbers::{format_count, format_duration, format_seconds, format_times, group_digits};

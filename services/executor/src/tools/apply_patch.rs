@@ -477,6 +477,18 @@ mod tests {
     }
 
     #[test]
+    fn patch_with_quoted_name_is_applied() {
+        let world = World::new();
+        let path = "shop/caf\u{e9}.txt";
+        let root = world.call.workspace.root();
+        root.write(path.as_ref(), b"one\n").unwrap();
+        let header = r#"--- "a/shop/caf\303\251.txt""#;
+        let header = format!("{header}\n{}\n", header.replace("--- \"a/", "+++ \"b/"));
+        call_apply_patch(&world, &format!("{header}@@ -1 +1 @@\n-one\n+two\n")).unwrap();
+        assert_eq!(world.file(path), "two\n");
+    }
+
+    #[test]
     fn failing_hunk_changes_nothing() {
         let world = World::new();
         let error = call_apply_patch(

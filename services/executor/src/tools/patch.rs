@@ -1,5 +1,7 @@
 //! Parser of unified diffs.
 
+use domain::text::unquote_path;
+
 /// A patch in both formats, for a model that sent none.
 pub(super) const EXAMPLE: &str = "Examples:\n\
     {\"patch\": \"--- a/src/cart.py\\n+++ b/src/cart.py\\n@@ -1,2 +1,2 @@\\n def total(items):\\n-    return 0\\n+    return sum(items)\\n\"}\n\
@@ -184,7 +186,8 @@ pub(super) fn parse_patch(text: &str) -> Result<Vec<FilePatch>, String> {
 /// Returns true when `--- ` begins a file. Inside an incomplete hunk it may be a removed line that begins
 /// with `-- `.
 fn is_header(old: &str, hunk: Option<&PatchHunk>) -> bool {
-    hunk.is_none_or(PatchHunk::has_all) || old.starts_with("a/") || old.starts_with(NOWHERE)
+    let starts = ["a/", "\"a/", NOWHERE];
+    hunk.is_none_or(PatchHunk::has_all) || starts.iter().any(|start| old.starts_with(start))
 }
 
 /// Returns true for a line that precedes the header of a file.
@@ -209,14 +212,11 @@ fn refuse_other_changes(line: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// Returns the path of a header without `a/`, `b/`, and the time after a tab.
+/// Returns the path of a header without the quotes of git, `a/`, `b/`, and the time after a tab.
 fn header_path(text: &str) -> String {
-    let text = text.split('\t').next().unwrap_or(text).trim();
-    let text = text
-        .strip_prefix("a/")
-        .or_else(|| text.strip_prefix("b/"))
-        .unwrap_or(text);
-    text.to_owned()
+    let text = unquote_path(text.split('\t').next().unwrap_or(text).trim());
+    let plain = text.strip_prefix("a/").or_else(|| text.strip_prefix("b/"));
+    plain.unwrap_or(&text).to_owned()
 }
 
 #[cfg(test)]
@@ -239,6 +239,19 @@ mod tests {
         assert_eq!(hunk.heading, "def f():");
         assert_eq!(PatchHunk::opened(" def g():").heading, "def g():");
         assert_eq!(PatchHunk::opened("").start, None);
+    }
+
+    #[test]
+    fn quoted_headers_have_plain_paths() {
+        let first = "--- \"a/caf\\303\\251.py\"\n+++ \"b/caf\\303\\251.py\"\n@@ -1,9 +1,9 @@\n-a\n+b\n";
+        let second = "--- \"a/say \\\"hi\\\".py\"\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n";
+        let files = parse_patch(&format!("{first}{second}")).unwrap();
+        let paths: Vec<_> = files
+            .iter()
+            .map(|file| (file.old.as_str(), file.new.as_str()))
+            .collect();
+        let accented = "caf\u{e9}.py";
+        assert_eq!(paths, [(accented, accented), ("say \"hi\".py", NOWHERE)]);
     }
 
     #[test]
