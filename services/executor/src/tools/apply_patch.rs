@@ -19,7 +19,7 @@ use super::{
     read_text, syntax,
     text::{FileText, TextEncoding, TextLines, keep_form, render_changes},
 };
-use crate::sandbox::{FileKind, FileStat};
+use crate::sandbox::FileKind;
 use crate::workspace::explain_path_error;
 
 pub(super) static TOOL: ExecutorTool = ExecutorTool {
@@ -157,13 +157,7 @@ impl<'a> PatchPlan<'a> {
         if to == path {
             return Err(format!("{} would be moved to its own place.", path.display()));
         }
-        let is_executable = matches!(
-            self.call.workspace.root().stat(&path),
-            Ok(Some(FileStat {
-                kind: FileKind::File { executable: true },
-                ..
-            }))
-        );
+        let is_executable = is_executable_file(self.call, &path);
         let there = self.text_if_any(&to)?;
         let shown = format!("Moved {} to {}.\n{changed}", path.display(), to.display());
         self.put(path, Some(before), None, encoding, String::new());
@@ -394,14 +388,19 @@ fn write_changes(
     changes: &[PlannedChange],
     contents: &[Option<Vec<u8>>],
 ) -> Result<(), String> {
+    // Read before the first write, because a file that comes back has the mode of a new one otherwise.
+    let were_executable: Vec<bool> = changes
+        .iter()
+        .map(|change| is_executable_file(call, &change.path))
+        .collect();
     for (number, (change, content)) in changes.iter().zip(contents).enumerate() {
-        if let Err(error) = write_change(call, change, content.as_deref()) {
-            for done in &changes[..number] {
+        if let Err(error) = write_change(call, &change.path, content.as_deref(), change.is_executable) {
+            for (done, was_executable) in changes.iter().zip(&were_executable).take(number) {
                 // Never fails: the text was decoded from these bytes.
                 let before = done.before.as_ref().map(|file| file.encoding.encode(&file.text));
                 if let Ok(before) = before.transpose() {
                     // The error is ignored: the model receives the first error.
-                    let _ = write_change(call, done, before.as_deref());
+                    let _ = write_change(call, &done.path, before.as_deref(), *was_executable);
                 }
             }
             return Err(format!(
@@ -413,12 +412,23 @@ fn write_changes(
     Ok(())
 }
 
-fn write_change(call: &ToolContext, change: &PlannedChange, content: Option<&[u8]>) -> std::io::Result<()> {
-    let (root, path) = (call.workspace.root(), change.path.as_path());
+fn is_executable_file(call: &ToolContext, path: &Path) -> bool {
+    let stat = call.workspace.root().stat(path);
+    matches!(stat, Ok(Some(stat)) if stat.kind == FileKind::File { executable: true })
+}
+
+/// Writes or removes a file. An existing file keeps its mode, and `is_executable` is the mode of a new one.
+fn write_change(
+    call: &ToolContext,
+    path: &Path,
+    content: Option<&[u8]>,
+    is_executable: bool,
+) -> std::io::Result<()> {
+    let root = call.workspace.root();
     call.workspace.scanner.note_written(path);
     match content {
         None => root.remove(path),
-        Some(content) if change.is_executable && change.before.is_none() => {
+        Some(content) if is_executable && matches!(root.stat(path), Ok(None)) => {
             if let Some(folder) = path.parent().filter(|folder| *folder != Path::new("")) {
                 root.make_folder(folder)?;
             }
@@ -675,6 +685,20 @@ mod tests {
             assert!(error.contains("Nothing was changed"), "{second}: {error}");
             assert_eq!(world.file("README.md"), "# Shop\n", "{second}");
         }
+    }
+
+    #[test]
+    fn reverted_patch_keeps_file_modes() {
+        let world = World::new();
+        let patch = "--- a/run.sh\n+++ /dev/null\n@@ -1 +0,0 @@\n-#!/bin/sh\n--- /dev/null\n+++ b/README.md/x\n\
+                     @@ -0,0 +1 @@\n+x\n";
+        let error = call_apply_patch(&world, patch).unwrap_err();
+        assert!(error.contains("Nothing was changed"), "{error}");
+        assert_eq!(world.file("run.sh"), "#!/bin/sh\n");
+        let root = world.call.workspace.root();
+        let kind = root.stat(Path::new("run.sh")).unwrap().unwrap().kind;
+        assert_eq!(kind, super::FileKind::File { executable: true });
+        assert_eq!(world.file("README.md"), "# Shop\n");
     }
 
     /// Applies chunks of an envelope to a text.
