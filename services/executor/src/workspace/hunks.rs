@@ -366,7 +366,8 @@ pub(super) fn revert_hunks(
         };
         let before = find_tracked_file(&base, path)?;
         match (before, find_tracked_file(&current, path)?) {
-            (Some((before, _)), Some((now, mode))) => {
+            // The lines of a link or of a submodule's commit are not those of a file at the same path.
+            (Some((before, old_mode)), Some((now, mode))) if is_regular(old_mode) && is_regular(mode) => {
                 let (old, new) = (git.find_blob(before)?, git.find_blob(now)?);
                 let content = hunks.iter().fold(new.content().to_vec(), |content, hunk| {
                     revert_hunk(old.content(), &content, hunk)
@@ -377,6 +378,11 @@ pub(super) fn revert_hunks(
         }
     }
     update.write(git, Some(head))
+}
+
+/// Returns true for the mode of a file that is neither a link nor a submodule.
+const fn is_regular(mode: i32) -> bool {
+    mode & 0o170_000 == 0o100_000
 }
 
 fn revert_hunk(old: &[u8], new: &[u8], hunk: &TreeHunk) -> Vec<u8> {
@@ -470,6 +476,44 @@ mod tests {
             lines(&[])
         );
         assert_eq!(without_all(&found), base, "in whatever order");
+    }
+
+    #[test]
+    fn links_and_submodules_are_reverted_whole() {
+        let (_folder, git) = create_repository();
+        let blob = |text: &str| git.blob(text.as_bytes()).unwrap();
+        let commit = |digit: &str| Oid::from_str(&digit.repeat(40)).unwrap();
+        let (file, link, module) = (0o100_644, 0o120_000, 0o160_000);
+        let build = |entries: [(&str, Oid, i32); 5]| {
+            let files = entries
+                .into_iter()
+                .map(|(path, id, mode)| (path.into(), (id, mode)))
+                .collect();
+            write_tree_of(&git, &files).unwrap()
+        };
+        let base = build([
+            ("file", blob("a\n"), file),
+            ("link", blob("AGENTS.md"), link),
+            ("module", commit("1"), module),
+            ("moved", blob("a"), link),
+            ("replaced", commit("1"), module),
+        ]);
+        let head = build([
+            ("file", blob("AGENTS.md"), link),
+            ("link", blob("# Agents\n"), file),
+            ("module", commit("2"), module),
+            ("moved", blob("b"), link),
+            ("replaced", blob("x\n"), file),
+        ]);
+        let found = list_hunks(&git, base, head).unwrap();
+        assert_eq!(revert_hunks(&git, base, head, &found).unwrap(), base);
+        let before = git.find_tree(base).unwrap();
+        for hunk in &found {
+            let reverted = revert_hunks(&git, base, head, std::slice::from_ref(hunk)).unwrap();
+            let reverted = git.find_tree(reverted).unwrap();
+            let find = |tree: &git2::Tree<'_>| find_tracked_file(tree, &hunk.path).unwrap();
+            assert_eq!(find(&reverted), find(&before), "{hunk:?}");
+        }
     }
 
     /// Hunks of a change of one file, each with true when it is a test.
