@@ -52,7 +52,7 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     retrieval::CommitIndex,
     sandbox::CommandSandbox,
-    workspace::{Workspace, explain_path_error},
+    workspace::{FileKind, Workspace, explain_path_error},
 };
 
 /// Definition of a tool.
@@ -327,6 +327,20 @@ async fn run_blocking_tool(
 #[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct Nothing {}
+
+/// Explains that a search finds nothing beneath a path because it is missing or a link; `None` for another path.
+fn explain_unsearched_path(call: &ToolContext, path: &Path) -> Option<String> {
+    let name = path.display();
+    match call.workspace.root().stat(path) {
+        Ok(None) => Some(format!(
+            "{name} does not exist, so nothing was searched. Look with list_directory."
+        )),
+        Ok(Some(stat)) if stat.kind == FileKind::Link => Some(format!(
+            "{name} is a symbolic link, which a search does not follow. Give the path that it points to."
+        )),
+        Ok(Some(_)) | Err(_) => None,
+    }
+}
 
 /// Limit of a text that is changed in place, in bytes.
 const MAX_TEXT: u64 = 16 * 1024 * 1024;

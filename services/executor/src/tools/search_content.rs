@@ -13,7 +13,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::{
-    ExecutorTool, FileToolReply, ToolAction, ToolContext,
+    ExecutorTool, FileToolReply, ToolAction, ToolContext, explain_unsearched_path,
     file_search::{FileMatches, FileSearch, MAX_IN_FILE, SearchTask, ShownAmount, ShownLine, StepMatches},
     globs::GlobPatterns,
     parse_input,
@@ -143,6 +143,9 @@ fn run_search_content(call: &ToolContext, input: Value) -> Result<FileToolReply,
     };
     // A pattern of files that matches none would otherwise give the same answer as a search without a match.
     if found.searched == 0 {
+        if let Some(why) = explain_unsearched_path(call, &scope.folder) {
+            return Err(why);
+        }
         return Ok(nothing_searched(&input).into());
     }
     if found.amount.matches == 0 && note.is_empty() {

@@ -6,7 +6,10 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{ExecutorTool, FileToolReply, ToolAction, ToolContext, globs::GlobPatterns, parse_input};
+use super::{
+    ExecutorTool, FileToolReply, ToolAction, ToolContext, explain_unsearched_path, globs::GlobPatterns,
+    parse_input,
+};
 
 const MAX_FOUND: usize = 500;
 
@@ -61,6 +64,9 @@ fn run_search_files(call: &ToolContext, input: Value) -> Result<FileToolReply, S
         note = "[no file matches in this case; these match in another one]\n".to_owned();
     }
     if found.is_empty() {
+        if let Some(why) = explain_unsearched_path(call, &folder) {
+            return Err(why);
+        }
         let hint = if is_expression(&input.pattern) {
             " The pattern is a glob, not a regular expression: * is any part of a name, **/ any folders."
         } else {
@@ -158,6 +164,28 @@ mod tests {
                 .unwrap_err()
                 .contains("not a glob")
         );
+    }
+
+    #[test]
+    fn folder_that_cannot_be_searched_is_named() {
+        let world = World::new();
+        let root = world.call.workspace.root().path();
+        std::os::unix::fs::symlink("shop", root.join("linked")).unwrap();
+        for (path, words) in [
+            ("source", "source does not exist"),
+            ("linked", "linked is a symbolic link"),
+        ] {
+            for (tool, input) in [
+                ("search_files", json!({ "pattern": "*.py", "path": path })),
+                (
+                    "search_content",
+                    json!({ "pattern": "def", "file_pattern": "*.py", "path": path }),
+                ),
+            ] {
+                let error = world.run(tool, &input).unwrap_err();
+                assert!(error.contains(words), "{tool}: {error}");
+            }
+        }
     }
 
     #[test]
