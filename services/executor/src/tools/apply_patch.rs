@@ -499,6 +499,19 @@ mod tests {
     }
 
     #[test]
+    fn diff_of_text_about_patches_is_applied() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        let text = "*** Begin Patch\n*** Add File: other.txt\n+x\n*** End Patch\nold\n";
+        root.write("guide.md".as_ref(), text.as_bytes()).unwrap();
+        let context: String = text.lines().take(4).map(|line| format!(" {line}\n")).collect();
+        let patch = format!("--- a/guide.md\n+++ b/guide.md\n@@ -1,5 +1,5 @@\n{context}-old\n+new\n");
+        call_apply_patch(&world, &patch).unwrap();
+        assert_eq!(world.file("guide.md"), text.replace("old", "new"));
+        assert!(root.stat(Path::new("other.txt")).unwrap().is_none());
+    }
+
+    #[test]
     fn failing_hunk_changes_nothing() {
         let world = World::new();
         let error = call_apply_patch(

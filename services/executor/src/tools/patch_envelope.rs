@@ -50,8 +50,9 @@ pub(super) fn is_envelope(text: &str) -> bool {
         .lines()
         .find(|line| !line.trim().is_empty())
         .unwrap_or_default();
-    text.lines().any(|line| line.trim() == BEGIN)
-        || [ADD, DELETE, UPDATE].iter().any(|header| starts(first, header))
+    // After the header of a unified diff, the marker is a line of the file.
+    let mut outer = text.lines().take_while(|line| !line.starts_with("+++ "));
+    outer.any(|line| line.trim() == BEGIN) || [ADD, DELETE, UPDATE].iter().any(|header| starts(first, header))
 }
 
 /// Parses the operations of a patch, in order.
