@@ -53,6 +53,8 @@ struct PlannedChange {
     encoding: TextEncoding,
     /// True when a new file is executable, like the file that it was moved from.
     is_executable: bool,
+    /// Text of the file that this one was moved from, before the patch changed it.
+    moved: Option<String>,
     /// Text about the change for the answer.
     shown: String,
 }
@@ -160,10 +162,12 @@ impl<'a> PatchPlan<'a> {
         let is_executable = is_executable_file(self.call, &path);
         let there = self.text_if_any(&to)?;
         let shown = format!("Moved {} to {}.\n{changed}", path.display(), to.display());
+        let moved = before.text.clone();
         self.put(path, Some(before), None, encoding, String::new());
         self.put(to.clone(), there, Some(after), encoding, shown);
         if let Some(change) = self.files.get_mut(&to) {
             change.is_executable = is_executable;
+            change.moved = Some(moved);
         }
         Ok(())
     }
@@ -232,6 +236,7 @@ impl<'a> PatchPlan<'a> {
             after: None,
             encoding,
             is_executable: false,
+            moved: None,
             shown: String::new(),
         };
         let change = self.files.entry(path).or_insert(first);
@@ -272,7 +277,8 @@ fn finish_changes(
     let mut unchecked = String::new();
     for change in changes {
         if let (Some(after), false) = (&change.after, force) {
-            unchecked += &syntax::check_syntax(call, &change.path, change.before_text(), after)?;
+            let before = change.moved.as_deref().or(change.before_text());
+            unchecked += &syntax::check_syntax(call, &change.path, before, after)?;
         }
     }
     let encode = |change: &PlannedChange| {
@@ -343,6 +349,7 @@ fn plan_file_patch(call: &ToolContext, file: &FilePatch) -> Result<PlannedChange
         before: Some(before),
         after,
         is_executable: false,
+        moved: None,
         shown,
     })
 }
@@ -378,6 +385,7 @@ fn plan_new_file(call: &ToolContext, file: &FilePatch, path: PathBuf) -> Result<
         after: Some(lines.join("\n") + end),
         encoding: TextEncoding::utf8(),
         is_executable: false,
+        moved: None,
         shown,
     })
 }
@@ -698,6 +706,21 @@ mod tests {
             assert!(error.contains("Nothing was changed"), "{second}: {error}");
             assert_eq!(world.file("README.md"), "# Shop\n", "{second}");
         }
+    }
+
+    #[test]
+    fn broken_file_is_moved_as_it_is() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        root.write("old.py".as_ref(), b"def f(:\n").unwrap();
+        let patch = |to: &str, lines: &str| {
+            format!("*** Begin Patch\n*** Update File: old.py\n*** Move to: {to}\n{lines}*** End Patch")
+        };
+        call_apply_patch(&world, &patch("new.py", "")).unwrap();
+        assert_eq!(world.file("new.py"), "def f(:\n");
+        root.write("old.py".as_ref(), b"def f():\n    pass\n").unwrap();
+        let error = call_apply_patch(&world, &patch("other.py", "@@\n-def f():\n+def f(:\n")).unwrap_err();
+        assert!(error.contains("could no longer be parsed"), "{error}");
     }
 
     #[test]
