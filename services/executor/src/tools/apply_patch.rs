@@ -155,7 +155,8 @@ impl<'a> PatchPlan<'a> {
             self.put(path, Some(before), Some(after), encoding, shown);
             return Ok(());
         };
-        let to = self.named_to_write(to)?;
+        self.named(to)?;
+        let to = self.call.workspace.disk.path_to_move(&path, to)?;
         if to == path {
             return Err(format!("{} would be moved to its own place.", path.display()));
         }
@@ -706,6 +707,20 @@ mod tests {
             assert!(error.contains("Nothing was changed"), "{second}: {error}");
             assert_eq!(world.file("README.md"), "# Shop\n", "{second}");
         }
+    }
+
+    #[test]
+    fn file_is_moved_to_name_in_other_case() {
+        let world = World::new();
+        let patch = |to: &str| {
+            format!("*** Begin Patch\n*** Update File: README.md\n*** Move to: {to}\n*** End Patch")
+        };
+        let error = call_apply_patch(&world, &patch("Run.sh")).unwrap_err();
+        assert!(error.contains("differs from run.sh"), "{error}");
+        call_apply_patch(&world, &patch("ReadMe.md")).unwrap();
+        assert_eq!(world.file("ReadMe.md"), "# Shop\n");
+        let before = world.call.workspace.root().stat(Path::new("README.md"));
+        assert!(before.unwrap().is_none());
     }
 
     #[test]

@@ -266,16 +266,30 @@ impl WorkspaceDisk {
     /// # Errors
     /// Returns a text for the model.
     pub(crate) fn path_to_write(&self, text: &str) -> Result<PathBuf, String> {
+        self.path_to_create(text, None)
+    }
+
+    /// Resolves a path to which a tool moves a file, like [`WorkspaceDisk::path_to_write`]. The name may differ from
+    /// the name of the file only in case.
+    ///
+    /// # Errors
+    /// Returns a text for the model.
+    pub(crate) fn path_to_move(&self, file: &Path, text: &str) -> Result<PathBuf, String> {
+        self.path_to_create(text, Some(file))
+    }
+
+    fn path_to_create(&self, text: &str, moved: Option<&Path>) -> Result<PathBuf, String> {
         let path = self.path(text)?;
         let is_new = matches!(self.tree.stat(&path), Ok(None));
         if is_new && !self.has_any_names {
-            self.check_new_path(&path)
+            self.check_new_path(&path, moved)
                 .map_err(|problem| format!("{text:?} {problem}. Nothing was written."))?;
         }
         Ok(path)
     }
 
-    fn check_new_path(&self, path: &Path) -> Result<(), NameProblem> {
+    /// Checks the name of a new path. `moved` is a file that will be gone.
+    fn check_new_path(&self, path: &Path, moved: Option<&Path>) -> Result<(), NameProblem> {
         check_names(path)?;
         let mut folder = PathBuf::new();
         for part in path.components() {
@@ -284,7 +298,8 @@ impl WorkspaceDisk {
             if matches!(self.tree.stat(&inner), Ok(None)) {
                 let entries = self.tree.list(&folder, MAX_ENTRIES).unwrap_or_default();
                 let names = entries.iter().map(|entry| entry.name.as_str());
-                return match find_twin(part.as_os_str(), names) {
+                let stays = |name: &&str| moved.is_none_or(|moved| folder.join(name).as_path() != moved);
+                return match find_twin(part.as_os_str(), names.filter(stays)) {
                     Some(twin) => Err(NameProblem::Twin(folder.join(twin).display().to_string())),
                     None => Ok(()),
                 };
