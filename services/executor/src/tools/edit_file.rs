@@ -113,10 +113,9 @@ fn parse_edits(input: &Input) -> Result<Vec<FileEdit>, String> {
         (Some(Value::String(text)), None) => {
             Ok(vec![FileEdit::Blocks(blocks::parse_blocks(text, &input.path)?)])
         }
-        (Some(Value::Array(list)), None) => list
-            .iter()
-            .map(|edit| parse_listed_edit(edit, &input.path))
-            .collect(),
+        (Some(Value::Array(list)), None) => {
+            list.iter().map(|entry| parse_listed_edit(entry, input)).collect()
+        }
         (None, Some((old, new))) => Ok(vec![FileEdit::Strings {
             old: old.clone(),
             new: new.clone(),
@@ -151,9 +150,9 @@ pub(super) fn list_replacements(input: Value) -> Result<(String, Vec<ReplacedLin
 }
 
 /// Parses an edit of a list: a block as text, or an object with the two strings.
-fn parse_listed_edit(edit: &Value, path: &str) -> Result<FileEdit, String> {
+fn parse_listed_edit(edit: &Value, input: &Input) -> Result<FileEdit, String> {
     if let Some(text) = edit.as_str() {
-        return Ok(FileEdit::Blocks(blocks::parse_blocks(text, path)?));
+        return Ok(FileEdit::Blocks(blocks::parse_blocks(text, &input.path)?));
     }
     let string = |names: [&str; 4]| {
         names
@@ -165,7 +164,12 @@ fn parse_listed_edit(edit: &Value, path: &str) -> Result<FileEdit, String> {
     let (Some(old), Some(new)) = (old, new) else {
         return Err("Each entry of `edits` needs `old_string` and `new_string`.".to_owned());
     };
-    Ok(FileEdit::Strings { old, new, all: false })
+    let all = edit.get("replace_all").and_then(Value::as_bool);
+    Ok(FileEdit::Strings {
+        old,
+        new,
+        all: all.unwrap_or(input.replace_all),
+    })
 }
 
 /// Applies one edit. Returns notes for the model about inexact matches.
@@ -661,6 +665,22 @@ mod tests {
         input["path"] = "f.txt".into();
         let answer = world.run("edit_file", &input)?;
         Ok((world.file("f.txt"), answer))
+    }
+
+    #[test]
+    fn listed_edit_replaces_every_occurrence() {
+        let entry = json!({ "old_string": "a", "new_string": "x" });
+        let mut every = entry.clone();
+        every["replace_all"] = true.into();
+        for input in [
+            json!({ "edits": [every, { "old_string": "b", "new_string": "y" }] }),
+            json!({ "edits": [entry], "replace_all": true }),
+        ] {
+            let (text, _) = edit_file_text("a = a\nb\n", &input).unwrap();
+            assert!(text.starts_with("x = x\n"), "{input}: {text}");
+        }
+        let error = edit_file_text("a = a\nb\n", &json!({ "edits": [entry] })).unwrap_err();
+        assert!(error.contains("2 times"), "{error}");
     }
 
     #[test]
