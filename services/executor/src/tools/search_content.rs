@@ -220,7 +220,8 @@ fn nothing_searched(input: &Input) -> String {
 
 fn compile_matcher(pattern: &str) -> Result<RegexMatcher, String> {
     let mut builder = RegexMatcherBuilder::new();
-    builder.crlf(true);
+    // Without `multi_line`, `$` is the end after the line feed, so that it matches in no line that ends with LF alone.
+    builder.crlf(true).multi_line(true);
     builder.build(pattern).map_err(|error| {
         let text = error.to_string();
         // The parser's message draws the position over several lines; the last line has the reason.
@@ -415,6 +416,46 @@ mod tests {
             call_search_content(&world, &json!({ "pattern": "alpha$" })),
             "a.py:2: alpha"
         );
+    }
+
+    #[test]
+    fn anchors_match_ends_of_each_line() {
+        let text = "def total(items):\n    return 0\n\ndef count(items):\n    return 0\n";
+        for end in ["\n", "\r\n"] {
+            let world = World::new();
+            let root = world.call.workspace.root();
+            root.write("a.py".as_ref(), text.replace('\n', end).as_bytes())
+                .unwrap();
+            for (pattern, lines) in [
+                ("return 0$", "a.py:2:     return 0\na.py:5:     return 0"),
+                (
+                    r"^def \w+\(items\):$",
+                    "a.py:1: def total(items):\na.py:4: def count(items):",
+                ),
+                (r"^\s+\w+ \d$", "a.py:2:     return 0\na.py:5:     return 0"),
+                ("none|^def c", "a.py:4: def count(items):"),
+            ] {
+                let input = json!({ "pattern": pattern, "path": "a.py" });
+                assert_eq!(call_search_content(&world, &input), lines, "{pattern} {end:?}");
+            }
+            let none = call_search_content(&world, &json!({ "pattern": "^return|def$", "path": "a.py" }));
+            assert!(none.contains("No line of "), "{none}");
+        }
+    }
+
+    #[test]
+    fn long_line_is_shown_around_match_at_end() {
+        let world = World::new();
+        let root = world.call.workspace.root();
+        for end in ["", "\n", "\r\n"] {
+            let line = format!("{}needle{end}", "x".repeat(5000));
+            root.write("wide.txt".as_ref(), line.as_bytes()).unwrap();
+            let text = call_search_content(&world, &json!({ "pattern": "needle$" }));
+            assert!(
+                text.starts_with("wide.txt:1: […] x") && text.ends_with("xneedle"),
+                "{end:?}: {text}"
+            );
+        }
     }
 
     #[test]
