@@ -157,7 +157,7 @@ pub use work::{
     intake::{AcceptanceCriterion, IntakeDecision, ModuleNote, TicketIntake, TicketKind, WorkClass},
     mcp::{
         MCP_LIST_MS, MCP_TIMEOUT_MS, MOST_MCP_COMMAND_BYTES, MOST_MCP_TIMEOUT_MS, McpCommand,
-        McpCommandProblem, McpProblem, McpServerTools, McpTool, is_mcp_server_name,
+        McpCommandProblem, McpProblem, McpServerTools, McpTool, is_mcp_rejection, is_mcp_server_name,
     },
     model::{ModelFault, ModelReply, ModelRole, ReplyBlock, ReplyStop, RunPhase, TokenUsage, ToolCall},
     pull_request_review::{

@@ -3,7 +3,7 @@
 use std::error::Error as StdError;
 
 use domain::{
-    McpProblem,
+    McpProblem, is_mcp_rejection,
     text::{sanitize_output, truncate_text},
 };
 use rmcp::{
@@ -76,10 +76,16 @@ impl McpError {
     /// Returns true if the server certainly did not perform the request.
     #[must_use]
     pub const fn is_before_effect(&self) -> bool {
-        matches!(
-            self,
-            Self::Unknown | Self::Unauthorized | Self::Status(400..500) | Self::Refused { .. }
-        )
+        match self {
+            Self::Unknown | Self::Unauthorized | Self::Status(400..500) => true,
+            Self::Refused { code, .. } => is_mcp_rejection(*code),
+            Self::Unreachable
+            | Self::Late(_)
+            | Self::Status(_)
+            | Self::TooLarge
+            | Self::Protocol
+            | Self::Unfinished => false,
+        }
     }
 
     fn of_http(error: &StreamableHttpError<reqwest::Error>) -> Self {
@@ -213,6 +219,21 @@ mod tests {
             McpError::Protocol,
         ] {
             assert!(!unknown.is_before_effect(), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn error_within_server_leaves_effect_unknown() {
+        let refuse = |code| McpError::Refused {
+            code,
+            text: String::new(),
+        };
+        for code in [-32700, -32602, -32601, -32600] {
+            assert!(refuse(code).is_before_effect(), "{code}");
+        }
+        // An internal error, the time limit and the closed connection of an SDK, and codes of servers.
+        for code in [-32603, -32001, -32000, -1, 500] {
+            assert!(!refuse(code).is_before_effect(), "{code}");
         }
     }
 }

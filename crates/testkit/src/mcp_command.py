@@ -116,7 +116,8 @@ def call_tool(request):
     elif name == "fail":
         answer_text(request, "it failed", is_error=True)
     elif name == "refuse":
-        send({"id": request["id"], "error": {"code": -32602, "message": "text is missing"}})
+        error = {"code": -32603, "message": "disk is full"} if text else {"code": -32602, "message": "text is missing"}
+        send({"id": request["id"], "error": error})
     elif name == "crash_once":
         if not os.path.exists("crashed.txt"):
             open("crashed.txt", "w").close()

@@ -20,6 +20,15 @@ pub fn is_mcp_server_name(name: &str) -> bool {
         && name.starts_with(|letter: char| letter.is_ascii_lowercase())
 }
 
+/// Returns true if an error with this code proves that a server did not perform a request.
+///
+/// It could not read the message, or does not know the method or its parameters. Every other error may come after an
+/// effect.
+pub const fn is_mcp_rejection(code: i32) -> bool {
+    // Codes of JSON-RPC 2.0. An internal error, -32603, is not among them.
+    matches!(code, -32700 | -32602..=-32600)
+}
+
 /// Default time limit of a request to an MCP server, in milliseconds.
 pub const MCP_TIMEOUT_MS: u64 = 60_000;
 /// Longest time limit of a request to an MCP server, in milliseconds: a longer call holds up its run.

@@ -12,6 +12,7 @@ use std::{
 use domain::{
     MCP_LIST_MS, MOST_MCP_COMMAND_BYTES, MOST_MCP_TIMEOUT_MS,
     cause::format_error_chain,
+    is_mcp_rejection,
     text::{sanitize_output, take_tail},
 };
 use proto::executor as wire;
@@ -216,7 +217,15 @@ async fn run_dialog<T, F: Future<Output = Result<T, ServerFailure>>>(
     let (text, ending) = match end.outcome {
         DialogOutcome::Finished(Ok(value)) => return Ok(value),
         DialogOutcome::Finished(Err(failure)) => match failure {
-            ServerFailure::Refused { .. } => (failure.to_string(), ToolEnding::Failed),
+            ServerFailure::Refused { code, .. } => {
+                let is_rejected = i32::try_from(code).is_ok_and(is_mcp_rejection);
+                let ending = if is_rejected {
+                    ToolEnding::Failed
+                } else {
+                    unanswered
+                };
+                (failure.to_string(), ending)
+            }
             // Only a server that ended explains itself with its standard error.
             ServerFailure::Ended => (format!("{failure}{exit}"), unanswered),
             ServerFailure::Broken(_)

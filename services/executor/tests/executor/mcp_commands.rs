@@ -111,6 +111,19 @@ async fn call_runs_in_sandbox_of_workspace() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn internal_error_leaves_effect_unknown() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    let failed = session.call_server("1", "refuse", ("good", "a")).await;
+    assert_eq!(failed.status(), ToolStatus::Interrupted, "{}", failed.content);
+    assert!(
+        failed.content.contains("code -32603: disk is full"),
+        "{}",
+        failed.content
+    );
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn repeated_call_has_one_effect() {
     let world = World::start(1).await;
     let session = world.open(1).await;
