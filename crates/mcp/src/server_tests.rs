@@ -42,6 +42,25 @@ async fn pages_of_tools_are_joined() {
 }
 
 #[tokio::test]
+async fn endless_list_offers_each_tool_once() {
+    let server = start_server().await;
+    let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+    // An empty cursor, and one of an earlier page.
+    for cursor in ["", "2"] {
+        server.end_lists_with(cursor);
+        let listed = servers.list_tools(&["docs".to_owned()], &BTreeMap::new()).await;
+        let names: Vec<&str> = listed[0].tools.iter().map(|tool| tool.tool.as_str()).collect();
+        assert_eq!(
+            names,
+            ["search", "fail", "refuse", "large", "garbled", "silent"],
+            "{cursor:?}"
+        );
+        assert_eq!((listed[0].omitted, listed[0].problem), (1, None), "{cursor:?}");
+    }
+    assert_eq!(server.violations(), Vec::<String>::new());
+}
+
+#[tokio::test]
 async fn answers_arrive_as_json_and_as_stream() {
     let server = start_server().await;
     let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);

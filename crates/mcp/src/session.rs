@@ -1,6 +1,6 @@
 //! Session with one MCP server: handshake, list of tools, calls.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use domain::text::one_line;
 use rmcp::{
@@ -85,13 +85,16 @@ impl McpSession {
     }
 
     async fn list_pages(&self) -> Result<Vec<RemoteTool>, McpError> {
-        let (mut tools, mut cursor) = (Vec::new(), None);
+        let (mut tools, mut names, mut cursor) = (Vec::new(), BTreeSet::new(), None);
         for _ in 0..MOST_PAGES {
             let params = cursor.map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor)));
             let page = self.service.peer().list_tools(params).await;
             let page = page.map_err(|error| McpError::from(&error))?;
-            tools.extend(page.tools.into_iter().map(read_tool));
-            cursor = page.next_cursor;
+            // A server that repeats a page must not offer its tools twice.
+            let read = page.tools.into_iter().map(read_tool);
+            tools.extend(read.filter(|tool| names.insert(tool.name.clone())));
+            // Some servers end the list with an empty cursor.
+            cursor = page.next_cursor.filter(|next| !next.is_empty());
             if cursor.is_none() || tools.len() >= MOST_TOOLS {
                 break;
             }

@@ -109,6 +109,8 @@ struct McpDesk {
     records: Mutex<McpRecords>,
     streams: AtomicBool,
     version: Mutex<Option<&'static str>>,
+    /// Cursor on the last page of a list.
+    last_cursor: Mutex<Option<&'static str>>,
 }
 
 #[derive(Default)]
@@ -139,6 +141,7 @@ impl FakeMcpServer {
             records: Mutex::default(),
             streams: AtomicBool::new(false),
             version: Mutex::new(None),
+            last_cursor: Mutex::new(None),
         });
         let router = Router::new()
             .route(PATH, post(receive_message).get(refuse_stream).delete(end_session))
@@ -161,6 +164,11 @@ impl FakeMcpServer {
     /// Negotiates this version, whichever the client offers.
     pub fn speak_version(&self, version: &'static str) {
         *self.desk.version.lock() = Some(version);
+    }
+
+    /// Ends lists of tools with this cursor, instead of with none.
+    pub fn end_lists_with(&self, cursor: &'static str) {
+        *self.desk.last_cursor.lock() = Some(cursor);
     }
 
     /// Answers the next matching requests with an error.
@@ -271,6 +279,8 @@ impl McpDesk {
         let mut result = json!({"tools": shown.collect::<Vec<_>>()});
         if start + PAGE < self.tools.len() {
             result["nextCursor"] = json!((start + PAGE).to_string());
+        } else if let Some(cursor) = *self.last_cursor.lock() {
+            result["nextCursor"] = json!(cursor);
         }
         self.respond(&json!({"jsonrpc": "2.0", "id": id, "result": result}))
     }

@@ -94,10 +94,15 @@ def answer_text(request, text, is_error=False):
 
 
 def list_page(request):
-    start = int(request["params"].get("cursor", "0"))
+    # An empty cursor means the first page.
+    start = int(request["params"].get("cursor") or "0")
     result = {"tools": TOOLS[start : start + 3]}
     if start + 3 < len(TOOLS):
         result["nextCursor"] = str(start + 3)
+    elif MODE == "empty_cursor":
+        result["nextCursor"] = ""
+    elif MODE == "same_cursor":
+        result["nextCursor"] = str(start)
     send({"id": request["id"], "result": result})
 
 

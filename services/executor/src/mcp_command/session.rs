@@ -1,5 +1,7 @@
 //! Session with one server over a stream: handshake, list of tools, call.
 
+use std::collections::BTreeSet;
+
 use serde_json::{Map, Value, json};
 use tokio::{
     io::{AsyncWriteExt as _, ReadHalf, WriteHalf},
@@ -68,7 +70,7 @@ impl ServerSession {
         if !self.has_tools {
             return Ok(listing);
         }
-        let (mut bytes, mut cursor) = (0, None);
+        let (mut bytes, mut names, mut cursor) = (0, BTreeSet::new(), None);
         for _ in 0..MOST_PAGES {
             let params = cursor.map_or_else(|| json!({}), |cursor: String| json!({"cursor": cursor}));
             let mut page = self.request("tools/list", &params).await?;
@@ -77,18 +79,23 @@ impl ServerSession {
             };
             for tool in tools {
                 let text = tool.to_string();
-                bytes += text.len();
-                let has_name = tool.get("name").is_some_and(Value::is_string);
-                if !has_name {
+                let Some(name) = tool.get("name").and_then(Value::as_str) else {
                     return Err(ServerFailure::of_protocol("a tool has no name", &text));
+                };
+                // A server that repeats a page must not offer its tools twice.
+                if !names.insert(name.to_owned()) {
+                    continue;
                 }
+                bytes += text.len();
                 if listing.tools.len() < MOST_TOOLS && bytes <= TOOLS_BYTES {
                     listing.tools.push(text);
                 } else {
                     listing.omitted += 1;
                 }
             }
-            cursor = page.get("nextCursor").and_then(Value::as_str).map(str::to_owned);
+            let next = page.get("nextCursor").and_then(Value::as_str);
+            // Some servers end the list with an empty cursor.
+            cursor = next.filter(|next| !next.is_empty()).map(str::to_owned);
             if cursor.is_none() || listing.omitted > 0 {
                 break;
             }

@@ -79,6 +79,17 @@ async fn tools_of_command_are_listed_from_pages() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn endless_list_offers_each_tool_once() {
+    let world = World::start(1).await;
+    let session = world.open(1).await;
+    for mode in ["empty_cursor", "same_cursor"] {
+        let listed = session.list_tools_of(build_server(mode)).await.unwrap();
+        assert_eq!((listed.failure.as_str(), listed.omitted), ("", 0), "{mode}");
+        assert_eq!(listed.tools_json.len(), 8, "{mode}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn call_runs_in_sandbox_of_workspace() {
     for without in [Vec::new(), vec![ConfinementMechanism::Namespaces]] {
         let world = World::start_without(1, without).await;
