@@ -133,19 +133,26 @@ fn build_name(server: &str, tool: &str, names: &BTreeSet<String>) -> String {
 fn build_schema(schema: &Map<String, Value>) -> Option<Value> {
     let is_object = schema.get("type").is_none_or(|kind| kind == "object");
     let properties = schema.get("properties").and_then(Value::as_object);
-    let are_legal = properties.is_none_or(|known| known.keys().all(|name| is_property_name(name)));
+    let are_legal = properties.is_none_or(|known| {
+        let is_legal = |(name, property): (&String, &Value)| {
+            is_property_name(name) && (property.is_object() || property.is_boolean())
+        };
+        known.iter().all(is_legal)
+    });
     if !is_object || !are_legal {
         return None;
     }
     let kept = schema
         .iter()
         .filter(|(key, _)| !REFUSED_AT_TOP.contains(&key.as_str()));
-    let mut kept: Map<String, Value> = kept
-        .map(|(key, value)| (key.clone(), sanitize_value(value)))
-        .collect();
+    let mut kept: Map<String, Value> = kept.filter_map(sanitize_field).collect();
     kept.insert("type".to_owned(), Value::from("object"));
     kept.entry("properties")
         .or_insert_with(|| Value::Object(Map::new()));
+    let has_legal_list = kept.get("required").is_none_or(Value::is_array);
+    if !has_legal_list || !kept.get("properties").is_some_and(Value::is_object) {
+        return None;
+    }
     let built = Value::Object(kept);
     (built.to_string().len() <= TOOL_SCHEMA_BYTES).then_some(built)
 }
@@ -161,13 +168,19 @@ fn sanitize_value(value: &Value) -> Value {
     match value {
         Value::String(text) => Value::from(sanitize_output(text).into_owned()),
         Value::Array(items) => items.iter().map(sanitize_value).collect(),
-        Value::Object(fields) => {
-            let clean = |(name, value): (&String, &Value)| {
-                (sanitize_output(name).into_owned(), sanitize_value(value))
-            };
-            Value::Object(fields.iter().map(clean).collect())
-        }
+        Value::Object(fields) => Value::Object(fields.iter().filter_map(sanitize_field).collect()),
         Value::Null | Value::Bool(_) | Value::Number(_) => value.clone(),
+    }
+}
+
+/// Cleans a field of a schema; `None` for one without content that providers would refuse.
+fn sanitize_field((name, value): (&String, &Value)) -> Option<(String, Value)> {
+    let is_empty = value.is_null() || value.as_array().is_some_and(Vec::is_empty);
+    match name.as_str() {
+        // PHP writes a map without entries as an empty list, Go an absent map or list as null.
+        "properties" if is_empty => Some((name.clone(), Value::Object(Map::new()))),
+        "required" if value.is_null() => None,
+        _ => Some((sanitize_output(name).into_owned(), sanitize_value(value))),
     }
 }
 
@@ -242,6 +255,29 @@ mod tests {
             *choice,
             json!({"type": "object", "properties": {"q": {"description": "a<U+202E>b"}}})
         );
+    }
+
+    #[test]
+    fn absent_parts_of_schema_become_legal() {
+        let chosen = choose(&[
+            build_tool("php", json!({"type": "object", "properties": []})),
+            build_tool(
+                "go",
+                json!({"type": "object", "properties": null, "required": null}),
+            ),
+            build_tool(
+                "inner",
+                json!({"properties": {"q": {"type": "object", "properties": [], "required": null}}}),
+            ),
+            build_tool("text", json!({"properties": "q"})),
+            build_tool("list", json!({"properties": ["q"]})),
+            build_tool("null", json!({"properties": {"q": null}})),
+            build_tool("must", json!({"properties": {"q": {}}, "required": true})),
+        ]);
+        let schemas: Vec<&Value> = chosen.tools.iter().map(|tool| &tool.spec.input_schema).collect();
+        let empty = json!({"type": "object", "properties": {}});
+        let inner = json!({"type": "object", "properties": {"q": empty}});
+        assert_eq!((schemas, chosen.omitted), (vec![&empty, &empty, &inner], 4));
     }
 
     #[test]
