@@ -67,8 +67,9 @@ impl ConnectionActivity {
         }
     }
 
+    /// Records activity now.
     // Milliseconds in one atomic instead of a lock: every chunk of every tunnel passes here.
-    fn note(&self) {
+    pub(crate) fn note(&self) {
         let ms = u64::try_from(self.start.elapsed().as_millis()).unwrap_or(u64::MAX);
         self.last_ms.store(ms, Ordering::Relaxed);
     }

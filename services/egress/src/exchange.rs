@@ -14,6 +14,7 @@ use tokio::sync::Semaphore;
 use tracing::{Span, field};
 
 use crate::{
+    connection::ConnectionActivity,
     problem::{EgressRefusal, RefusalReason},
     runs::SessionSlot,
 };
@@ -22,9 +23,20 @@ use crate::{
 pub(crate) struct SessionCaller {
     pub(crate) grant: Grant,
     pub(crate) slot: SessionSlot,
+    /// Clock of the last byte to or from the client, or of a host for it.
+    pub(crate) activity: ConnectionActivity,
 }
 
 impl SessionCaller {
+    /// Starts the clock of the session.
+    pub(crate) fn new(grant: Grant, slot: SessionSlot) -> Self {
+        Self {
+            grant,
+            slot,
+            activity: ConnectionActivity::new(),
+        }
+    }
+
     /// Records a refusal for the run (`GET /refusals`) and for the operator (log and metric).
     pub(crate) fn refuse(&self, refusal: &EgressRefusal) {
         let Grant { run, repository, .. } = &self.grant;
@@ -87,6 +99,8 @@ impl MeteredExchange {
     /// [`RefusalReason::ReceivedAll`] when the run's quota is exhausted.
     pub(crate) fn receive(&self, bytes: usize) -> Result<(), RefusalReason> {
         self.caller.slot.run.receive(bytes as u64)?;
+        // A text is collected before the client gets its first byte, which may take longer than a session may be idle.
+        self.caller.activity.note();
         self.received.fetch_add(bytes as u64, Ordering::Relaxed);
         Ok(())
     }
@@ -157,4 +171,47 @@ fn count_traffic(kind: &'static str, sent: u64, received: u64) {
 /// Counts one refusal by its reason.
 fn count_refusal(reason: &'static str) {
     REFUSALS.add(1, &[KeyValue::new("journeyman.reason", reason)]);
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::time::Duration;
+
+    use domain::{RunFence, RunId, TicketKey};
+    use grant::GrantAudience;
+    use tokio::time::Instant;
+
+    use super::*;
+    use crate::runs::RunTable;
+
+    pub(crate) fn build_caller() -> SessionCaller {
+        let run = RunId::new(TicketKey::jira("ENG-1").unwrap(), 1);
+        let slot = Arc::new(RunTable::new(1, 100)).enter(&run).unwrap();
+        let grant = Grant {
+            audience: GrantAudience::Egress,
+            run,
+            repository: "acme/shop".parse().unwrap(),
+            workspace: None,
+            fence: RunFence::new(1, 1, 1),
+            network: Vec::new(),
+        };
+        SessionCaller::new(grant, slot)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn bytes_of_host_keep_session_active() {
+        let caller = Arc::new(build_caller());
+        let exchange = MeteredExchange::new(&caller, "/mirror/npm/".to_owned(), "mirror");
+        let start = Instant::now();
+        let arrive = async {
+            for _ in 0..3 {
+                tokio::time::sleep(Duration::from_secs(50)).await;
+                exchange.receive(1).unwrap();
+            }
+            std::future::pending::<()>().await;
+        };
+        let limit = Duration::from_secs(60);
+        tokio::select! { () = arrive => {}, () = caller.activity.quiet(limit) => {} }
+        assert_eq!(start.elapsed().as_secs(), 210);
+    }
 }

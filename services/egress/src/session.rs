@@ -11,7 +11,7 @@ use hyper_util::rt::TokioIo;
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    connection::{self, ConnectionActivity, TimedStream},
+    connection::{self, TimedStream},
     exchange::{MeteredExchange, SessionCaller},
     forward,
     problem::{EgressProblem, OpenHosts, RefusalReason, text_response},
@@ -33,7 +33,7 @@ pub(crate) async fn serve_session(proxy: Arc<EgressProxy>, caller: Arc<SessionCa
     let Some(Ok(upgraded)) = proxy.cut.run_until_cancelled(upgrading).await else {
         return;
     };
-    let activity = ConnectionActivity::new();
+    let activity = caller.activity.clone();
     let io = TokioIo::new(TimedStream::new(TokioIo::new(upgraded), activity.clone()));
     let session = Arc::new(ProxySession {
         cut: proxy.cut.child_token(),

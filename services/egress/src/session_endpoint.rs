@@ -61,7 +61,7 @@ async fn open_session(State(proxy): State<Arc<EgressProxy>>, mut request: Reques
             return text_response(status, &full.to_string());
         }
     };
-    let caller = Arc::new(SessionCaller { grant, slot });
+    let caller = Arc::new(SessionCaller::new(grant, slot));
     let upgrading = hyper::upgrade::on(&mut request);
     let span = tracing::info_span!(
         "egress session",
