@@ -189,8 +189,9 @@ impl HttpForwarder {
             text.extend_from_slice(&chunk);
             if text.len() > MAX_TEXT {
                 let start = stream::once(async { Ok(Bytes::from(text)) });
-                let rest = start.chain(chunks);
-                return Ok((Body::from_stream(while_held(rest, places)), None));
+                // Only the start is in memory. The rest comes at the pace of the registry and may take any time.
+                let whole = while_held(start, places).chain(chunks);
+                return Ok((Body::from_stream(whole), None));
             }
         }
         let text = rewriter.rewrite(text);
@@ -358,6 +359,29 @@ mod tests {
     use axum::http::HeaderValue;
 
     use super::*;
+    use crate::exchange::tests::build_caller;
+
+    #[tokio::test(start_paused = true)]
+    async fn rest_of_large_text_holds_no_memory() {
+        bootstrap::install_tls_provider();
+        let forwarder = HttpForwarder::new(reqwest::Client::new(), Vec::new());
+        let large = Bytes::from(vec![b'x'; MAX_TEXT + 1]);
+        let chunks = [large.clone(), Bytes::from_static(b"y"), Bytes::from_static(b"z")];
+        let chunks = stream::iter(chunks.map(Ok::<Bytes, io::Error>));
+        let answer = Response::new(reqwest::Body::wrap_stream(chunks));
+        let exchange = MeteredExchange::new(&Arc::new(build_caller()), mirror_label("npm"), "mirror");
+        let (from, to) = ("https://npm.example/", "http://127.0.0.1:3128/mirror/npm/");
+        let rewriter = AddressRewriter::new(from.to_owned(), to.to_owned());
+        let rewritten = forwarder.rewritten(answer.into(), exchange, &rewriter).await;
+        let (body, length) = rewritten.unwrap();
+        let mut passed = body.into_data_stream();
+        assert!(length.is_none() && passed.next().await.unwrap().unwrap() == large);
+        tokio::time::advance(HOLD_TIME * 2).await;
+        assert_eq!(passed.next().await.unwrap().unwrap(), "y");
+        assert_eq!(forwarder.memory.available_permits(), TEXT_MIB);
+        assert_eq!(passed.next().await.unwrap().unwrap(), "z");
+        assert!(passed.next().await.is_none());
+    }
 
     #[test]
     fn hop_headers_are_dropped_repeats_are_kept() {
