@@ -7,6 +7,7 @@
 mod answer;
 mod command;
 mod error;
+mod http_client;
 mod offer;
 #[cfg(test)]
 mod server_tests;

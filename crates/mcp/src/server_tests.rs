@@ -106,6 +106,21 @@ async fn unusable_answers_are_failures() {
 }
 
 #[tokio::test]
+async fn misaddressed_error_answers_its_request() {
+    for id in [json!(null), json!("server-error")] {
+        let reply = McpReply::Misaddressed(id);
+        let server = FakeMcpServer::start(vec![FakeMcpTool::writing("create", reply)])
+            .await
+            .unwrap();
+        let servers = connect_to(&server.url(), MCP_TOKEN, 20_000);
+        let session = servers.connect("docs").await.unwrap();
+        let refused = session.call("create", Map::new()).await.unwrap_err();
+        let text = "no such session".to_owned();
+        assert_eq!(refused, McpError::Refused { code: -32000, text });
+    }
+}
+
+#[tokio::test]
 async fn silent_call_ends_at_limit() {
     let server = start_server().await;
     // Long enough for the handshake on a loaded machine.

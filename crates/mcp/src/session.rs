@@ -17,6 +17,7 @@ use serde_json::{Map, Value};
 use crate::{
     answer::{McpAnswer, render_answer},
     error::McpError,
+    http_client::CorrelatingClient,
     offer::RemoteTool,
 };
 
@@ -53,7 +54,8 @@ impl McpSession {
             .max_sse_event_size(MESSAGE_BYTES)
             .max_json_response_size(MESSAGE_BYTES)
             .max_error_response_size(ERROR_BYTES);
-        let transport = StreamableHttpClientTransport::with_client(server.http.clone(), config);
+        let client = CorrelatingClient(server.http.clone());
+        let transport = StreamableHttpClientTransport::with_client(client, config);
         let shake = Box::pin(serve_client(RefusingClient, transport));
         let shaken = tokio::time::timeout(Duration::from_millis(server.timeout_ms), shake).await;
         let service = shaken.map_err(|_| McpError::Late(server.timeout_ms))?;

@@ -42,6 +42,7 @@ const VERSION: &str = "mcp-protocol-version";
 const PAGE: usize = 2;
 const METHOD_NOT_FOUND: i64 = -32601;
 const INVALID_PARAMS: i64 = -32602;
+const SERVER_ERROR: i64 = -32000;
 
 /// Tool of the stand-in.
 #[derive(Clone, Debug)]
@@ -87,6 +88,8 @@ pub enum McpReply {
     Failure(String),
     /// An error of the protocol.
     Refusal(String),
+    /// An error of the protocol with HTTP status 400, and with this id instead of that of its request.
+    Misaddressed(Value),
     /// Parts of a result, as the specification defines them.
     Content(Value),
     /// A body of this many bytes.
@@ -308,6 +311,11 @@ impl McpDesk {
             McpReply::Content(parts) => json!({"content": parts}),
             McpReply::Oversized(bytes) => json!({"content": text(&"x".repeat(*bytes))}),
             McpReply::Refusal(words) => return refused(INVALID_PARAMS, words),
+            McpReply::Misaddressed(other) => {
+                let error = json!({"code": SERVER_ERROR, "message": "no such session"});
+                let message = json!({"jsonrpc": "2.0", "id": other, "error": error});
+                return render_json_answer(StatusCode::BAD_REQUEST, message);
+            }
             McpReply::Garbled => return render_json_answer(StatusCode::OK, json!({"hello": "world"})),
             McpReply::Silent => pending().await,
         };
