@@ -132,7 +132,9 @@ impl BareRepository {
         let id = git.blob(&merged)?;
         let hunks = count_markers(&merged, &format!("<<<<<<< {OURS}"));
         let hunks = u32::try_from(hunks).unwrap_or(u32::MAX);
-        Ok(MergedPath::of(our, id, (kind, merged.len() as u64, hunks)))
+        let mut path = MergedPath::of(our, id, (kind, merged.len() as u64, hunks));
+        path.entry.mode = merge_modes(group.ancestor.as_ref(), our, their);
+        Ok(path)
     }
 
     /// Lists the paths at which `result` has more marker lines than both sides.
@@ -202,6 +204,16 @@ impl MergedPath {
                 hunks,
             },
         }
+    }
+}
+
+/// Returns the mode that a side changed, as git does for files that it merges alone. Of two new files, one program is
+/// enough.
+fn merge_modes(ancestor: Option<&IndexEntry>, our: &IndexEntry, their: &IndexEntry) -> u32 {
+    match ancestor {
+        Some(before) if before.mode == our.mode => their.mode,
+        Some(_) => our.mode,
+        None => our.mode.max(their.mode),
     }
 }
 

@@ -190,6 +190,53 @@ fn kinds_of_conflicts_are_distinguished() {
 }
 
 #[test]
+fn conflicting_file_keeps_changed_mode() {
+    const FILE: i32 = 0o100_644;
+    const PROGRAM: i32 = 0o100_755;
+    let folder = tempfile::tempdir().unwrap();
+    let repository = BareRepository::init_bare(&folder.path().join("a.git")).unwrap();
+    let git = repository.objects();
+    let commit = |file: Option<(i32, &str)>, parents: &[&CommitId]| {
+        let mut tree = git.treebuilder(None).unwrap();
+        if let Some((mode, text)) = file {
+            tree.insert("run.sh", git.blob(text.as_bytes()).unwrap(), mode)
+                .unwrap();
+        }
+        let tree = git.find_tree(tree.write().unwrap()).unwrap();
+        let who = git2::Signature::new("A", "a@acme.example", &git2::Time::new(1, 0)).unwrap();
+        let parents: Vec<git2::Commit<'_>> = parents
+            .iter()
+            .map(|parent| repository.commit(parent).unwrap())
+            .collect();
+        let parents: Vec<&git2::Commit<'_>> = parents.iter().collect();
+        let id = git.commit(None, &who, &who, "files", &tree, &parents).unwrap();
+        convert_commit_id(id).unwrap()
+    };
+    for (before, ours, theirs, merged) in [
+        (Some(FILE), FILE, PROGRAM, PROGRAM),
+        (Some(FILE), PROGRAM, FILE, PROGRAM),
+        (Some(PROGRAM), PROGRAM, FILE, FILE),
+        (Some(PROGRAM), PROGRAM, PROGRAM, PROGRAM),
+        (None, FILE, PROGRAM, PROGRAM),
+        (None, PROGRAM, FILE, PROGRAM),
+        (None, FILE, FILE, FILE),
+    ] {
+        let ancestor = commit(before.map(|mode| (mode, "one\n")), &[]);
+        let our_commit = commit(Some((ours, "two\n")), &[&ancestor]);
+        let their_commit = commit(Some((theirs, "three\n")), &[&ancestor]);
+        let merge = repository.prepare_merge(&our_commit, &their_commit).unwrap();
+        assert_eq!(merge.conflicts.len(), 1);
+        let preview = repository.commit(&merge.preview).unwrap().tree().unwrap();
+        let mode = preview.get_name("run.sh").unwrap().filemode();
+        assert_eq!(mode, merged, "{before:?} {ours:o} {theirs:o}");
+        // A resolution with this mode and both lines loses nothing.
+        let result = commit(Some((merged, "two\nthree\n")), &[&our_commit, &their_commit]);
+        let audit = repository.audit_merge_commit(&our_commit, &their_commit, &result);
+        assert_eq!(audit.unwrap().lost, [], "{before:?} {ours:o} {theirs:o}");
+    }
+}
+
+#[test]
 fn objects_in_memory_leave_disk_unchanged() {
     let world = MergeWorld::of_texts(BEFORE, OURS, THEIRS);
     let path = world.repository.path().to_owned();
