@@ -1,6 +1,6 @@
 //! Copies of commits: the data that another writer needs to create an equal commit, and copies with a signature.
 
-use std::path::Path;
+use std::{collections::HashSet, path::Path};
 
 use domain::{CommitAuthor, CommitId};
 use git2::{Delta, DiffOptions, ObjectType, Oid};
@@ -31,7 +31,7 @@ pub struct TreeEdit {
     pub object: Option<String>,
     /// Size of the new object in bytes; 0 for a removed path and for a submodule.
     pub size_bytes: u64,
-    /// True when no parent has the object at this path.
+    /// True when no parent has the object at this path, and the first parent does not have it at another changed path.
     pub is_new: bool,
 }
 
@@ -91,6 +91,9 @@ impl BareRepository {
         // A merge takes most of its objects from the other side, and the remote has those.
         let others = found.parents().skip(1).map(|parent| parent.tree());
         let others: Vec<git2::Tree<'_>> = others.collect::<Result<_, _>>()?;
+        // A moved file, or one with another mode, has an object of the first parent.
+        let left = diff.deltas().filter(|delta| delta.status() != Delta::Added);
+        let left: HashSet<Oid> = left.map(|delta| delta.old_file().id()).collect();
         let mut edits = Vec::new();
         for delta in diff.deltas() {
             let is_removed = delta.status() == Delta::Deleted;
@@ -104,10 +107,11 @@ impl BareRepository {
                 .map_err(|_| Error::PathNotUtf8(String::from_utf8_lossy(bytes).into_owned()))?;
             let mode = render_mode(file.mode());
             let is_here = !is_removed && mode != "160000";
-            let is_known = others.iter().any(|tree| {
+            let is_elsewhere = others.iter().any(|tree| {
                 let entry = tree.get_path(Path::new(path));
                 entry.is_ok_and(|entry| entry.id() == file.id())
             });
+            let is_known = is_elsewhere || left.contains(&file.id());
             let size = if is_here {
                 objects.read_header(file.id())?.0
             } else {
@@ -290,6 +294,41 @@ mod tests {
         assert_eq!(
             sample.repository.blob(link.object.as_ref().unwrap()).unwrap(),
             b"a"
+        );
+    }
+
+    #[test]
+    fn moved_content_is_not_new() {
+        let sample = Sample::new();
+        let base = sample.commit(
+            &[
+                ("changed", 0o100_644, "1"),
+                ("old/logo", 0o100_644, "2"),
+                ("run", 0o100_644, "3"),
+            ],
+            &[],
+        );
+        let head = sample.commit(
+            &[
+                ("changed", 0o100_644, "4"),
+                ("new/logo", 0o100_644, "2"),
+                ("run", 0o100_755, "3"),
+            ],
+            &[&base],
+        );
+        let (_, edits) = sample.repository.edits_of(&head).unwrap();
+        let shown: Vec<(&str, bool)> = edits
+            .iter()
+            .map(|edit| (edit.path.as_str(), edit.is_new))
+            .collect();
+        assert_eq!(
+            shown,
+            [
+                ("changed", true),
+                ("new/logo", false),
+                ("old/logo", false),
+                ("run", false)
+            ]
         );
     }
 
