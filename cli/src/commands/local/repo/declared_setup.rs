@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use executor::{SETUP_FOLDERS, is_setup_source, propose_setup};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::super::folder::{find_registry_hosts, name_registry, quote_for_shell};
 
@@ -193,12 +193,12 @@ impl DeclaredSetup {
             self.left_out.push(format!("{path}: it is not YAML"));
             return;
         };
-        let steps = workflow["jobs"]["copilot-setup-steps"]["steps"].as_array();
-        for step in steps.into_iter().flatten() {
+        let job = &workflow["jobs"]["copilot-setup-steps"];
+        for step in job["steps"].as_array().into_iter().flatten() {
             if let Some(action) = step["uses"].as_str() {
                 self.read_action(path, action, step);
             } else if let Some(script) = step["run"].as_str() {
-                match render_step(step, script) {
+                match render_step(&inherit_values(&workflow, job, step), script) {
                     Ok(command) => self.add_command(path, &command),
                     Err(reason) => self.leave_out(path, script, reason),
                 }
@@ -325,6 +325,32 @@ fn list_programs(command: &str) -> impl Iterator<Item = &str> {
         .split(|letter: char| letter.is_whitespace() || ";&|()`\"'".contains(letter))
         .map(|word| word.rsplit('/').next().unwrap_or(word))
         .filter(|word| !word.is_empty())
+}
+
+/// Step with a script, with the folder, shell and variables that its workflow and its job give to all steps.
+fn inherit_values(workflow: &Value, job: &Value, step: &Value) -> Value {
+    let mut whole = step.clone();
+    for key in ["shell", "working-directory"] {
+        let outer = [job, workflow].map(|level| &level["defaults"]["run"][key]);
+        let given = outer.into_iter().find(|value| !value.is_null());
+        if let Some(given) = given.filter(|_| step[key].is_null()) {
+            whole[key] = given.clone();
+        }
+    }
+    let mut variables = Map::new();
+    for level in [workflow, job] {
+        for (name, value) in level["env"].as_object().into_iter().flatten() {
+            // Few steps need a secret that all of them get.
+            if value.as_str().is_none_or(|text| !text.contains("${{")) {
+                variables.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    for (name, value) in step["env"].as_object().into_iter().flatten() {
+        variables.insert(name.clone(), value.clone());
+    }
+    whole["env"] = Value::Object(variables);
+    whole
 }
 
 /// Command of a step with a script, as its runner would start it.
@@ -497,6 +523,23 @@ mod tests {
         );
         assert_eq!(setup.programs, ["node".to_owned()].into());
         assert_eq!(setup.left_out.len(), 3, "{:?}", setup.left_out);
+    }
+
+    #[test]
+    fn copilot_steps_inherit_values_of_their_job() {
+        let text = "env: {CI: true, LEVEL: workflow}\ndefaults:\n  run: {working-directory: web, shell: pwsh}\n\
+                    jobs:\n  copilot-setup-steps:\n    env: {LEVEL: job, TOKEN: '${{ secrets.X }}'}\n    \
+                    defaults:\n      run: {shell: bash}\n    steps:\n      - run: npm ci\n      \
+                    - run: make deps\n        working-directory: api\n        env: {LEVEL: step}\n";
+        let setup = read_files(&[(COPILOT_STEPS[0], text)]);
+        assert_eq!(
+            setup.commands,
+            [
+                "set -e\ncd web\nexport CI=true\nexport LEVEL=job\nnpm ci",
+                "set -e\ncd api\nexport CI=true\nexport LEVEL=step\nmake deps"
+            ]
+        );
+        assert!(setup.left_out.is_empty(), "{:?}", setup.left_out);
     }
 
     #[test]
