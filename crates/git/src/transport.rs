@@ -295,6 +295,9 @@ impl GitTransport {
             }
         }
         let heads = self.heads(url, auth).await?;
+        // Removed branches go first: one of them can be in the way of a new branch.
+        let (place, kept) = (self.git_dir.clone(), heads.keys().cloned().collect());
+        run_blocking_task(move || BareRepository::open(&place)?.prune_branches(&kept)).await?;
         let (wanted, others): (Vec<_>, Vec<_>) = heads
             .iter()
             .partition(|(branch, _)| first.contains(&branch.as_str()));
@@ -351,8 +354,6 @@ impl GitTransport {
                 Ok(()) => {}
             }
         }
-        let (place, kept) = (self.git_dir.clone(), heads.into_keys().collect());
-        run_blocking_task(move || BareRepository::open(&place)?.prune_branches(&kept)).await?;
         Ok(fetched)
     }
 

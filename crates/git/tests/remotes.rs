@@ -3,7 +3,7 @@
 use std::{collections::BTreeMap, fs, path::Path, sync::atomic::Ordering, time::Duration};
 
 use domain::CommitId;
-use git::{Error, FetchedBranches, maintain_mirror};
+use git::{Error, FetchedBranches, RefusedBranch, maintain_mirror};
 
 use crate::{
     cutting_proxy::CuttingProxy,
@@ -247,6 +247,40 @@ async fn dangerous_object_blocks_only_its_branches() {
         (world.head("work-3"), world.head("work-4").is_some()),
         (None, true)
     );
+}
+
+#[tokio::test]
+async fn branch_replaces_removed_one_beside_refused_one() {
+    let world = RemoteMirror::start().await;
+    let head = world.commit(None, &[("a.txt", b"one\n")]);
+    for branch in ["main", "odd", "fix", "old/part"] {
+        world.set(branch, &head);
+    }
+    world.fetch_branches(&world.url).await.unwrap();
+    for (removed, added) in [("fix", "fix/part"), ("old/part", "old")] {
+        let name = format!("refs/heads/{removed}");
+        run_git(&world.remote, &["update-ref", "-d", &name], b"");
+        world.set(added, &head);
+    }
+    let odd = RefusedBranch {
+        head: head.parse().unwrap(),
+        reason: "an odd history".to_owned(),
+    };
+    let skipped = BTreeMap::from([("odd".to_owned(), odd)]);
+    let transport = world.transport();
+    let fetched = transport
+        .fetch_branches(&world.url, Some(&world.auth), &["main"], &skipped)
+        .await
+        .unwrap();
+    assert!(fetched.refused.keys().eq(["odd"]), "{:?}", fetched.refused);
+    for (branch, expected) in [
+        ("fix", None),
+        ("fix/part", Some(&head)),
+        ("old/part", None),
+        ("old", Some(&head)),
+    ] {
+        assert_eq!(world.head(branch).as_ref(), expected, "{branch}");
+    }
 }
 
 #[tokio::test]
