@@ -217,9 +217,16 @@ impl DeclaredSetup {
         };
         self.programs.insert((*program).to_owned());
         // The one installing action that also installs the packages.
-        let is_bundled = step["with"]["bundler-cache"] == Value::Bool(true);
+        let inputs = &step["with"];
+        let cached = &inputs["bundler-cache"];
+        // The runner passes every value as text.
+        let is_bundled = cached.as_bool() == Some(true) || cached.as_str() == Some("true");
         if *program == "ruby" && is_bundled {
-            self.add_command(path, "bundle install");
+            let command = match inputs["working-directory"].as_str() {
+                Some(folder) => format!("set -e\ncd {}\nbundle install", quote_for_shell(folder)),
+                None => "bundle install".to_owned(),
+            };
+            self.add_command(path, &command);
         }
     }
 
@@ -523,6 +530,27 @@ mod tests {
         );
         assert_eq!(setup.programs, ["node".to_owned()].into());
         assert_eq!(setup.left_out.len(), 3, "{:?}", setup.left_out);
+    }
+
+    #[test]
+    fn ruby_action_installs_gems_of_its_folder() {
+        let rows: [(&str, &[&str]); 5] = [
+            ("bundler-cache: true", &["bundle install"]),
+            ("bundler-cache: 'true'", &["bundle install"]),
+            (
+                "bundler-cache: true, working-directory: api",
+                &["set -e\ncd api\nbundle install"],
+            ),
+            ("bundler-cache: false", &[]),
+            ("ruby-version: '3.4'", &[]),
+        ];
+        for (inputs, commands) in rows {
+            let step = format!("- uses: ruby/setup-ruby@v1\n        with: {{{inputs}}}\n");
+            let text = format!("jobs:\n  copilot-setup-steps:\n    steps:\n      {step}");
+            let setup = read_files(&[(COPILOT_STEPS[0], &text)]);
+            assert_eq!(setup.commands, commands, "{inputs}");
+            assert_eq!(setup.programs, ["ruby".to_owned()].into(), "{inputs}");
+        }
     }
 
     #[test]
