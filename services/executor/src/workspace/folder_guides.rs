@@ -95,7 +95,10 @@ pub(super) fn read_guide(
         let path = place(name);
         if let Some(bytes) = repository.read_file(commit, &path)? {
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            return Ok(Some(FolderGuide { path, text }));
+            // An empty file instructs nobody, and must not hide the next one.
+            if !text.trim().is_empty() {
+                return Ok(Some(FolderGuide { path, text }));
+            }
         }
     }
     let rules = place(RULE_FOLDER);
@@ -224,6 +227,23 @@ mod tests {
         }
         let root = read_guide(&repository, &commit, "").unwrap().unwrap();
         assert_eq!((root.path.as_str(), root.text.as_str()), ("AGENTS.md", "root"));
+    }
+
+    #[test]
+    fn empty_guide_hides_no_other() {
+        let (_folder, repository, commit) = commit_files(&[
+            ("AGENTS.md", " \n"),
+            ("CLAUDE.md", "root"),
+            ("a/CLAUDE.md", "a"),
+            ("a/b/AGENTS.md", ""),
+        ]);
+        let root = read_guide(&repository, &commit, "").unwrap().unwrap();
+        assert_eq!((root.path.as_str(), root.text.as_str()), ("CLAUDE.md", "root"));
+        let nearest = read_nearest_guide(&repository, &commit, "a/b").unwrap().unwrap();
+        assert_eq!(
+            (nearest.path.as_str(), nearest.text.as_str()),
+            ("a/CLAUDE.md", "a")
+        );
     }
 
     #[test]
