@@ -154,6 +154,28 @@ fn named_hunk_is_delivered_with_reason() {
 }
 
 #[test]
+fn full_list_of_lost_hunks_is_never_accepted() {
+    // As many as an inspection reports; the result may lack more.
+    const REPORTED: usize = 200;
+    let (name, mut input): (&str, Value) = build_finish_call();
+    let hunk = json!({"path": "shop/cart.py", "quote": "return round(total, 2)", "reason": "one side wins"});
+    input["dropped"] = json!(vec![hunk; REPORTED]);
+    let finish = || build_tool_reply(&[(name, input.clone())]);
+    let replies = vec![build_edit_reply(), finish(), finish(), finish()];
+    let mut play = build_play(ConflictKind::Content, replies);
+    play.checks.change.lost_hunks = vec![build_lost_hunk(); REPORTED];
+    play.drive_to_rest();
+    assert_eq!(play.returns().len(), 2);
+    assert_eq!(
+        play.reason(),
+        &StopReason::ConflictLeft {
+            why: ConflictLeft::HunksLost,
+            files: vec!["shop/cart.py".to_owned()],
+        }
+    );
+}
+
+#[test]
 fn leftover_markers_return_to_model() {
     let finishes = (0..3).map(|_| build_finish_reply());
     let replies = std::iter::once(build_edit_reply()).chain(finishes).collect();
