@@ -431,7 +431,9 @@ impl MirrorFetches {
     pub(super) async fn maintain(&self, repository: &RepositoryName, due: Duration) {
         let RepositoryMirror { path, state } = self.folder.get(repository);
         // A fetch holds the lock; packing waits for the next interval.
-        let Ok(_working) = state.try_lock() else { return };
+        let Ok(mut is_clean) = state.try_lock() else {
+            return;
+        };
         // References of this function and of the table. A further one is a user of the mirror.
         if Arc::strong_count(&path) > 2 || !is_due(&path, due) {
             return;
@@ -440,13 +442,20 @@ impl MirrorFetches {
         if is_in_steps(&path) {
             return;
         }
+        // Packing that fails or reaches its limit leaves locks behind, which the next fetch has to remove.
+        let was_clean = is_clean.take();
         let place = Arc::clone(&path);
         let maintained = run_blocking(move || {
             git::maintain_mirror(&place)?;
             Ok::<_, git::Error>(std::fs::write(place.join(MAINTAINED), "")?)
         });
         match maintained.await {
-            Ok(()) => tracing::info!(%repository, "mirror packed"),
+            Ok(()) => {
+                if was_clean {
+                    is_clean.set_clean();
+                }
+                tracing::info!(%repository, "mirror packed");
+            }
             Err(error) => {
                 tracing::warn!(%repository, error = %format_error_chain(&error), "mirror not packed")
             }
