@@ -3,6 +3,7 @@
 use api::types::{CallerView, CredentialView, ProblemView, RepositoryView, RulesProblemView, RulesView};
 use axum::{Json, extract::State};
 use bootstrap::rules::FileProblem;
+use domain::RepositoryRules;
 
 use super::{ApiProblem, ApiState, ViewerProof};
 
@@ -57,7 +58,7 @@ pub(super) async fn show_rules(
     let mut repositories = Vec::new();
     for rules in book.repositories().filter(|rules| scope.has_rules(rules)) {
         repositories.push(RepositoryView {
-            repository: format!("{}/{}", rules.repo.owner, rules.repo.name),
+            repository: format_repository(rules),
             project: rules.jira.project_key.clone(),
             status: rules.agent.status.clone(),
             problem: router.tracker.problem(&router.outside, rules).await,
@@ -82,4 +83,12 @@ pub(super) async fn show_rules(
         repositories,
         problems: problems.collect(),
     }))
+}
+
+/// Formats the repository of rules as in lists and filters: with its instance, or the folder that contains it.
+pub(super) fn format_repository(rules: &RepositoryRules) -> String {
+    match rules.repository() {
+        Ok(repository) => repository.to_string(),
+        Err(_) => format!("{}/{}", rules.repo.owner, rules.repo.name),
+    }
 }

@@ -11,7 +11,7 @@ use domain::{
 };
 use queue::KeyValueBucket;
 
-use super::{ApiProblem, ApiState, ViewerProof, scope::TokenScope};
+use super::{ApiProblem, ApiState, ViewerProof, installation::format_repository, scope::TokenScope};
 
 /// Lists the pools of executors: those that planners report, and those that rules name. A limited token sees the pools of the rules
 /// in its scope, without the addresses of executors.
@@ -52,11 +52,10 @@ pub(super) async fn list_pools(
 fn group_repositories_by_pool(book: &RulesBook, scope: &TokenScope) -> BTreeMap<String, Vec<String>> {
     let mut named: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for rules in book.repositories().filter(|rules| scope.has_rules(rules)) {
-        let repository = format!("{}/{}", rules.repo.owner, rules.repo.name);
         named
             .entry(rules.executor.pool.clone())
             .or_default()
-            .push(repository);
+            .push(format_repository(rules));
     }
     named
 }

@@ -130,3 +130,17 @@ async fn api_comment_reaches_only_its_ticket() {
     );
     h.stop().await;
 }
+
+#[tokio::test]
+async fn rules_and_pools_name_repository_of_folder() {
+    let h = with_folder().await;
+    let (status, rules) = h.get("/v1/rules", VIEWER).await;
+    assert_eq!(status, StatusCode::OK);
+    let listed = rules["repositories"].as_array().expect("repositories");
+    let mut names = listed.iter().map(|one| &one["repository"]);
+    assert!(names.any(|name| name == "folder:local/shop"), "{rules}");
+    let (status, pools) = h.get("/v1/pools", VIEWER).await;
+    assert_eq!(status, StatusCode::OK);
+    assert!(pools.to_string().contains("folder:local/shop"), "{pools}");
+    h.stop().await;
+}
