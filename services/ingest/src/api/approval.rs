@@ -1,5 +1,7 @@
 //! Approval gate: a user's decision about the commit that a run would push.
 
+use std::time::Duration;
+
 use api::types::{Accepted, DecisionBody, DryRun, ProblemView, Would};
 use axum::{
     Json,
@@ -8,6 +10,7 @@ use axum::{
 };
 use domain::{DecisionVerdict, RunId, TriggerChannel, TriggerKey};
 use queue::AppendOutcome;
+use tokio::time::{Instant, sleep};
 
 use super::{
     ApiProblem, ApiQuery, ApiState, OperatorProof,
@@ -17,9 +20,16 @@ use super::{
 };
 use crate::{
     events::decision::DecisionEvent,
-    router::{EventDecision, outcome::EventOutcome},
+    router::{
+        EventDecision, EventRouter,
+        outcome::{EventFailure, EventOutcome},
+    },
     text::command::SHORTEST,
 };
+
+// Time for a run that has asked to wait for the decision, and the pause between two reads of its journal.
+const PATIENCE: Duration = Duration::from_secs(5);
+const READ_EVERY: Duration = Duration::from_millis(250);
 
 /// Decides at the approval gate of a run.
 #[utoipa::path(post, path = "/v1/runs/{id}/decision", request_body = DecisionBody,
@@ -53,13 +63,14 @@ pub(super) async fn decide_at_gate(
         feedback: body.feedback,
         run: Some(run),
     };
+    let follows = match judge_decision(router, &decided).await? {
+        EventDecision::Trigger(follows) => follows,
+        EventDecision::Outcome(outcome) => return Err(explain_refusal(&outcome)),
+    };
     if let Some(in_words) = in_words {
-        return match Box::pin(router.judge(&decided, TriggerChannel::Api)).await? {
-            EventDecision::Trigger(_) => Ok(respond_to_dry_run([in_words])),
-            EventDecision::Outcome(outcome) => Err(explain_refusal(&outcome)),
-        };
+        return Ok(respond_to_dry_run([in_words]));
     }
-    let outcome = Box::pin(router.take(&decided, TriggerChannel::Api)).await?;
+    let outcome = router.append(follows.into_trigger(TriggerChannel::Api)).await?;
     let EventOutcome::Appended {
         trigger,
         appended: AppendOutcome::New(_),
@@ -68,6 +79,20 @@ pub(super) async fn decide_at_gate(
         return Err(explain_refusal(&outcome));
     };
     Ok(respond_accepted(&trigger.ticket, &trigger.key, &outcome)?.into_response())
+}
+
+/// Judges a decision. A user may answer a question before its run has parked, so an early decision waits for the run.
+async fn judge_decision(router: &EventRouter, decided: &DecisionEvent) -> Result<EventDecision, ApiProblem> {
+    let give_up = Instant::now() + PATIENCE;
+    loop {
+        match Box::pin(router.judge(decided, TriggerChannel::Api)).await {
+            Err(EventFailure::Early(_)) if Instant::now() < give_up => sleep(READ_EVERY).await,
+            Err(EventFailure::Early(reason)) => {
+                return Err(ApiProblem::Conflict(format!("{reason}; try again")));
+            }
+            judged => return Ok(judged?),
+        }
+    }
 }
 
 /// Problem for a rejected decision.

@@ -336,12 +336,16 @@ impl FactReader {
         Ok(gates)
     }
 
+    /// Open decision of a run. A decision that arrives before the run has parked fails with [`EventFailure::Early`].
     async fn gate(&self, run: &RunId) -> Result<Option<DecisionGate>, EventFailure> {
         let entries = self.queue.journal().read_kept(run, is_about_gate).await?;
-        let Some(gate) = find_open_gate(entries.iter()) else {
-            return Ok(None);
-        };
-        Ok(self.is_shown(run, &gate).await?.then_some(gate))
+        match find_open_gate(entries.iter()) {
+            Some(gate) => Ok(self.is_shown(run, &gate).await?.then_some(gate)),
+            None if is_asking(entries.iter()) => {
+                Err(EventFailure::Early(format!("run {run} asks people just now")))
+            }
+            None => Ok(None),
+        }
     }
 
     /// True when the reporter has shown the question to users.

@@ -1112,6 +1112,10 @@ async fn decision_is_accepted_once_while_waiting() {
     let last = journal.append(&run, last, &shown).await.expect("append");
     h.queue.triggers().append(&settled).await.expect("append");
     assert_eq!(h.text(diff, VIEWER).await, (StatusCode::OK, text.to_owned()));
+    // The run has asked and does not wait yet. The decision is early, not superfluous.
+    let (status, early) = h.post(path, OPERATOR, &approve, None).await;
+    assert_eq!(status, StatusCode::CONFLICT, "{early}");
+    assert!(early["detail"].to_string().contains("try again"), "{early}");
     let gate = build_entry(
         3,
         Fact::Parked {
