@@ -56,11 +56,13 @@ pub(super) async fn stop_ticket(
     ApiQuery(DryRun { dry_run }): ApiQuery<DryRun>,
 ) -> Result<Response, ApiProblem> {
     let router = state.router()?;
-    if router.queue.triggers().last_sequence(&ticket).await?.is_none() {
+    let rows = router.queue.table::<TicketRow>(KeyValueBucket::Tickets);
+    // A ticket has triggers before a planner creates its row, and a row after its triggers have aged out.
+    let has_triggers = router.queue.triggers().last_sequence(&ticket).await?.is_some();
+    if !has_triggers && rows.find(&ticket.to_string()).await?.is_none() {
         return Err(ticket.unknown());
     }
     if dry_run {
-        let rows = router.queue.table::<TicketRow>(KeyValueBucket::Tickets);
         let (row, _) = rows.get(&ticket.to_string()).await?.unwrap_or_default();
         return Ok(respond_to_dry_run(
             row.pending.iter().map(|live| in_words(&live.run, live.job)),

@@ -1349,6 +1349,34 @@ async fn github_stop_needs_write_permission() {
     h.stop().await;
 }
 
+/// The triggers of a run that waits for a month have aged out. Its row stays.
+#[tokio::test]
+async fn ticket_stop_needs_row_or_trigger() {
+    let h = Harness::start(3_600).await;
+    let (stop, dry) = ("/v1/tickets/ENG-7/stop", "/v1/tickets/ENG-7/stop?dry_run=true");
+    for path in [stop, dry] {
+        let (status, _) = h.post(path, OPERATOR, &Value::Null, None).await;
+        assert_eq!(status, StatusCode::NOT_FOUND, "{path}");
+    }
+    let run: RunId = "jira:ENG-7@5".parse().expect("run");
+    let mut row = domain::TicketRow::default();
+    row.open(
+        domain::PendingRun::new(run.clone(), Job::Implement, domain::Lane::Talk),
+        domain::Timestamp::default(),
+    );
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
+    rows.put(&run.ticket().to_string(), &row, None)
+        .await
+        .expect("row");
+    let (status, effects) = h.post(dry, OPERATOR, &Value::Null, None).await;
+    assert_eq!(status, StatusCode::OK, "{effects}");
+    assert_eq!(effects, json!({"would": ["stop run jira:ENG-7@5 (implement)"]}));
+    let (status, accepted) = h.post(stop, OPERATOR, &Value::Null, None).await;
+    assert_eq!(status, StatusCode::ACCEPTED, "{accepted}");
+    assert!(is_stop(&h.trigger("ENG-7").await));
+    h.stop().await;
+}
+
 #[tokio::test]
 async fn retry_restarts_only_failed_job() {
     let h = Harness::start(3_600).await;
