@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::Context;
 use api::{Client, RunEvent as Event, types::RunsQuery};
 use clap::Args;
-use domain::{Fact, JournalEntry, RunId, StopReason, TicketKey, Timestamp, WaitCondition};
+use domain::{Fact, JournalEntry, RunId, StopReason, TicketKey, TicketNews, Timestamp, WaitCondition};
 use futures::TryStreamExt;
 
 use super::{EXIT_PERSON, print_error, print_json, print_long, print_result, refuse_single_json};
@@ -142,7 +142,7 @@ async fn print_live_run(
 ) -> anyhow::Result<FollowOutcome> {
     let mut events = std::pin::pin!(client.runs().follow_with_output(run, None).await?);
     let mut printed = OutputLines::default();
-    let mut start = None;
+    let (mut start, mut waits) = (None, None);
     while let Some(event) = events.try_next().await? {
         match event {
             // Programs read the other formats, and the journal contains the whole result of each tool.
@@ -155,7 +155,7 @@ async fn print_live_run(
                 // An incomplete line of output must not share a line with the entry.
                 printed.end().iter().for_each(|line| print_result(line));
                 print_entry(&entry, output, &mut start)?;
-                if let Some(end) = find_follow_end(client, run, *entry, until).await? {
+                if let Some(end) = find_follow_end(client, run, *entry, until, &mut waits).await? {
                     return Ok(end);
                 }
             }
@@ -164,26 +164,41 @@ async fn print_live_run(
     anyhow::bail!("the live journal ended before the run did")
 }
 
-/// Result of following, if this entry is the last one.
+/// Result of following, if this entry is the last one. Updates the wait for a person in which the run is.
 async fn find_follow_end(
     client: &Client,
     run: &RunId,
     entry: JournalEntry,
     until: FollowLimit,
+    waits: &mut Option<WaitCondition>,
 ) -> anyhow::Result<Option<FollowOutcome>> {
+    *waits = update_person_wait(*waits, &entry.fact);
     if let Fact::RunFinished { reason } = entry.fact {
         return Ok(Some(FollowOutcome::Over(reason)));
     }
-    let Fact::Parked { waits_for } = entry.fact else {
+    let Some(waits_for) = waits.filter(|_| until == FollowLimit::Person) else {
         return Ok(None);
     };
-    if until != FollowLimit::Person || !waits_for.is_for_person() {
-        return Ok(None);
-    }
     // During replay an old wait may already be over. Only the newest entry of the journal is the current state.
     let known = client.runs().read(run).await?.overview;
     let is_last = known.is_some_and(|known| known.entries == entry.position + 1);
     Ok(is_last.then_some(FollowOutcome::Waits(waits_for)))
+}
+
+/// Wait for a person after a fact. A parked run stays parked when news arrive or another planner takes it over.
+fn update_person_wait(waits: Option<WaitCondition>, fact: &Fact) -> Option<WaitCondition> {
+    if let Fact::Parked { waits_for } = fact {
+        return Some(*waits_for).filter(|waits_for| waits_for.is_for_person());
+    }
+    if let Fact::NewsArrived {
+        news: TicketNews::Comment { comment, .. },
+        ..
+    } = fact
+    {
+        // A comment of a person who may instruct is the answer that wakes the run.
+        return waits.filter(|waits_for| *waits_for != WaitCondition::Answer || !comment.may_instruct);
+    }
+    waits.filter(|_| matches!(fact, Fact::TakenOver { .. }))
 }
 
 /// Prints one entry of a journal.
@@ -210,12 +225,12 @@ pub(super) async fn print_journal(
     output: OutputFormat,
 ) -> anyhow::Result<FollowOutcome> {
     let mut events = std::pin::pin!(client.runs().follow(run).await?);
-    let mut start: Option<Timestamp> = None;
+    let (mut start, mut waits) = (None, None);
     while let Some(entry) = events.try_next().await? {
         if output != OutputFormat::Json {
             print_entry(&entry, output, &mut start)?;
         }
-        if let Some(end) = find_follow_end(client, run, entry, FollowLimit::Person).await? {
+        if let Some(end) = find_follow_end(client, run, entry, FollowLimit::Person, &mut waits).await? {
             return Ok(end);
         }
     }
@@ -231,4 +246,53 @@ pub(super) fn choose_exit_code(followed: &FollowOutcome) -> ExitCode {
     };
     print_error(&format!("journeyman: the run {end}"));
     code
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::{RunFence, TicketComment};
+
+    use super::*;
+
+    fn build_news_fact(may_instruct: bool) -> Fact {
+        Fact::NewsArrived {
+            sequence: 9,
+            at: Timestamp::default(),
+            news: TicketNews::Comment {
+                comment: TicketComment {
+                    author: "Ada".to_owned(),
+                    at: Timestamp::default(),
+                    text: "Half up.".to_owned(),
+                    may_instruct,
+                    is_new: true,
+                },
+                pull_request: None,
+                attachments: Vec::new(),
+            },
+        }
+    }
+
+    #[test]
+    fn wait_outlasts_news_and_takeover() {
+        let parked = |waits_for| Fact::Parked { waits_for };
+        let taken_over = || Fact::TakenOver {
+            fence: RunFence::default(),
+        };
+        let stop = || Fact::StopRequested { by: "ada".to_owned() };
+        let (decision, answer) = (WaitCondition::Decision, WaitCondition::Answer);
+        for (facts, expected) in [
+            (vec![parked(decision)], Some(decision)),
+            (
+                vec![parked(decision), build_news_fact(true), taken_over()],
+                Some(decision),
+            ),
+            (vec![parked(answer), build_news_fact(false)], Some(answer)),
+            (vec![parked(answer), build_news_fact(true)], None),
+            (vec![parked(decision), stop()], None),
+            (vec![parked(WaitCondition::Report), taken_over()], None),
+        ] {
+            let waits = facts.iter().fold(None, update_person_wait);
+            assert_eq!(waits, expected, "{facts:?}");
+        }
+    }
 }
