@@ -61,6 +61,7 @@ pub(super) async fn dispatch_job(
         && let Some(sequence) = router.facts.known(&ticket, &key).await?
     {
         let records = router.facts.keys().records_of(&ticket).await?;
+        check_known_request(router, &records, sequence, &body).await?;
         return Ok(respond_job_accepted(records, &key, sequence));
     }
     let rules = find_rules(router, &ticket, body.repository.as_deref())?;
@@ -113,6 +114,30 @@ pub(super) async fn dispatch_job(
         ticket,
         &key,
         appended.sequence().unwrap_or_default(),
+    ))
+}
+
+/// Refuses a key that belongs to the request of another job on the ticket.
+async fn check_known_request(
+    router: &EventRouter,
+    records: &TicketKey,
+    sequence: u64,
+    body: &JobBody,
+) -> Result<(), ApiProblem> {
+    // The read begins directly before the known trigger.
+    let before = sequence.saturating_sub(1);
+    let read = router.queue.triggers().read_each_after(records, before).await?;
+    let found = read.into_iter().find(|(at, _)| *at == sequence);
+    let trigger = found.and_then(|(_, trigger)| trigger.ok());
+    let Some(TriggerReason::JobRequested(request)) = trigger.map(|trigger| trigger.reason) else {
+        return Ok(());
+    };
+    let rehearsed = request.about.rehearsal().map(|rehearsal| rehearsal.job);
+    if rehearsed.is_some() == body.mock && rehearsed.unwrap_or(request.job) == body.job {
+        return Ok(());
+    }
+    Err(ApiProblem::Conflict(
+        "this Idempotency-Key belongs to another request; use a new one".to_owned(),
     ))
 }
 

@@ -524,6 +524,14 @@ async fn dispatch_is_idempotent_per_key() {
     assert_eq!(first.0, StatusCode::ACCEPTED, "{}", first.1);
     let again = h.post("/v1/jobs", OPERATOR, &body, Some("k1")).await;
     assert_eq!(again, first);
+    for other in [
+        json!({"ticket": key, "job": "triage"}),
+        json!({"ticket": key, "job": "implement", "mock": true}),
+    ] {
+        let (status, refused) = h.post("/v1/jobs", OPERATOR, &other, Some("k1")).await;
+        assert_eq!(status, StatusCode::CONFLICT, "{refused}");
+        assert!(refused["detail"].to_string().contains("Idempotency-Key"), "{refused}");
+    }
     let trigger = h.trigger(&key).await;
     assert_eq!(
         (trigger.source, trigger.actor.as_deref()),
