@@ -492,6 +492,7 @@ fn ticket_page_shows_text_runs_and_cost() {
             entry,
         })
         .collect(),
+        unread: vec![build_hostile_text()],
     };
     let page = render_safe_page(ticket::render_ticket("folder:shop#1", &known, build_page_time()));
     for part in [
@@ -505,6 +506,7 @@ fn ticket_page_shows_text_runs_and_cost() {
         "asked for by",
         "none yet",
         "failed: ",
+        "Writes outside are not known for ",
         "Cost of models by kind of work",
     ] {
         assert!(page.contains(part), "{part} in {page}");

@@ -46,6 +46,8 @@ pub(super) struct TicketReadings {
     /// The oldest run is first.
     pub(super) runs: Vec<RunView>,
     pub(super) effects: Vec<SettledRequest>,
+    /// Runs whose journals could not be read, each with the reason.
+    pub(super) unread: Vec<String>,
     /// State of the pull requests, or the reason why it is unknown.
     pub(super) standing: Result<Vec<PullRequestView>, String>,
     /// Reason for the quarantine of the ticket.
@@ -60,6 +62,7 @@ impl Default for TicketReadings {
             text: None,
             runs: Vec::new(),
             effects: Vec::new(),
+            unread: Vec::new(),
             standing: Ok(Vec::new()),
             quarantined: None,
             lock: None,
@@ -104,7 +107,15 @@ pub(super) async fn show_ticket(
         Err(error) => known.standing = Err(error.to_string()),
     }
     for run in known.runs.iter().take(READ) {
-        let journal = client.runs().journal(&run.id.parse()?).await?;
+        let journal = match client.runs().journal(&run.id.parse()?).await {
+            Ok(journal) => journal,
+            Err(api::Error::UnknownToken) => return Err(PageProblem::Ended),
+            // A broken journal must not hide the page, which has the quarantine and the retry.
+            Err(error) => {
+                known.unread.push(format!("{}: {error}", run.id));
+                continue;
+            }
+        };
         let effects = journal.into_iter().filter(|entry| is_effect(&entry.fact));
         known.effects.extend(effects.map(|entry| SettledRequest {
             run: run.id.clone(),
@@ -222,6 +233,7 @@ fn render_story(known: &TicketReadings, now: Timestamp) -> Markup {
             } @else {
                 ol.rows { @for run in &known.runs { li { (render_story_run(run, &known.effects, now)) } } }
             }
+            @for unread in &known.unread { p.small.bad { "Writes outside are not known for " (make_visible(unread)) } }
             @if known.runs.len() > READ { p.small.soft { "Writes outside are listed for the last " (READ) " runs." } }
         }
     }
