@@ -64,8 +64,10 @@ pub(super) async fn stop_ticket(
     }
     if dry_run {
         let (row, _) = rows.get(&ticket.to_string()).await?.unwrap_or_default();
+        // A stop of the ticket leaves maintenance after a merge, which must complete.
+        let stopped = row.pending.iter().filter(|live| !live.lane.must_complete());
         return Ok(respond_to_dry_run(
-            row.pending.iter().map(|live| in_words(&live.run, live.job)),
+            stopped.map(|live| in_words(&live.run, live.job)),
         ));
     }
     // Each stop of a ticket is a new trigger, because runs may have started since the last one.

@@ -1372,13 +1372,22 @@ async fn ticket_stop_needs_row_or_trigger() {
         domain::PendingRun::new(run.clone(), Job::Implement, domain::Lane::Talk),
         domain::Timestamp::default(),
     );
+    row.open(
+        domain::PendingRun::new(
+            RunId::new(run.ticket().clone(), 6),
+            Job::Finish,
+            domain::Lane::Upkeep,
+        ),
+        domain::Timestamp::default(),
+    );
     let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
     rows.put(&run.ticket().to_string(), &row, None)
         .await
         .expect("row");
     let (status, effects) = h.post(dry, OPERATOR, &Value::Null, None).await;
     assert_eq!(status, StatusCode::OK, "{effects}");
-    assert_eq!(effects, json!({"would": ["stop run jira:ENG-7@5 (implement)"]}));
+    let expected = json!({"would": ["stop run jira:ENG-7@5 (implement)"]});
+    assert_eq!(effects, expected, "maintenance must complete");
     let (status, accepted) = h.post(stop, OPERATOR, &Value::Null, None).await;
     assert_eq!(status, StatusCode::ACCEPTED, "{accepted}");
     assert!(is_stop(&h.trigger("ENG-7").await));
