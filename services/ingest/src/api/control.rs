@@ -36,9 +36,18 @@ pub(super) async fn stop_all(
                 by: caller.name,
                 at: bootstrap::read_wall_clock(),
             };
-            table.put(StopAll::KEY, &record, None).await?;
-            tracing::warn!(by = record.by, "every planner is asked to stop");
-            record
+            match table.put(StopAll::KEY, &record, None).await {
+                Ok(_) => {
+                    tracing::warn!(by = record.by, "every planner is asked to stop");
+                    record
+                }
+                Err(error @ queue::Error::Conflict) => {
+                    // Another caller stopped them at the same time, and has the record.
+                    let (record, _) = table.get(StopAll::KEY).await?.ok_or(error)?;
+                    record
+                }
+                Err(error) => return Err(error.into()),
+            }
         }
     };
     Ok(Json(build_view(record)).into_response())

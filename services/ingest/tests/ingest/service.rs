@@ -530,7 +530,10 @@ async fn dispatch_is_idempotent_per_key() {
     ] {
         let (status, refused) = h.post("/v1/jobs", OPERATOR, &other, Some("k1")).await;
         assert_eq!(status, StatusCode::CONFLICT, "{refused}");
-        assert!(refused["detail"].to_string().contains("Idempotency-Key"), "{refused}");
+        assert!(
+            refused["detail"].to_string().contains("Idempotency-Key"),
+            "{refused}"
+        );
     }
     let trigger = h.trigger(&key).await;
     assert_eq!(
@@ -1498,6 +1501,12 @@ async fn only_an_admin_stops_every_planner() {
     assert_eq!(h.get("/v1/stop-all", VIEWER).await.1, on);
     assert_eq!(h.delete("/v1/stop-all", ADMIN).await, StatusCode::OK);
     assert_eq!(h.get("/v1/stop-all", VIEWER).await.1["on"], json!(false));
+    let body = json!({});
+    let stop = || h.post("/v1/stop-all", ADMIN, &body, None);
+    let (first, second, third) = tokio::join!(stop(), stop(), stop());
+    assert_eq!(first.0, StatusCode::OK, "{}", first.1);
+    assert_eq!((&second, &third), (&first, &first), "all get the same record");
+    assert_eq!(h.delete("/v1/stop-all", ADMIN).await, StatusCode::OK);
     let (_, would) = h.post("/v1/stop-all?dry_run=true", ADMIN, &json!({}), None).await;
     assert_eq!(would, json!({"would": ["stop every planner"]}));
     assert_eq!(h.get("/v1/stop-all", VIEWER).await.1["on"], json!(false));
