@@ -160,6 +160,10 @@ fn render_waiting_run(run: &RunView) -> Vec<String> {
                 head.get(..12).unwrap_or(head)
             ),
         ]),
+        // No tracker has the ticket of a folder, so only the API takes its comments.
+        None if run.ticket.starts_with("folder:") => {
+            lines.push(format!("  answer    journeyman say {} TEXT", run.ticket));
+        }
         None => lines.push(format!("  answer its question in a comment on {}", run.ticket)),
     }
     lines
@@ -209,5 +213,10 @@ mod tests {
             question[1..],
             ["  answer its question in a comment on jira:ENG-12"]
         );
+        let of_folder = render_waiting_run(&RunView {
+            ticket: "folder:shop#1".to_owned(),
+            ..build_waiting_run(WaitCondition::Answer, None)
+        });
+        assert_eq!(of_folder[1..], ["  answer    journeyman say folder:shop#1 TEXT"]);
     }
 }
