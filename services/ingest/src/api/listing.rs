@@ -63,7 +63,9 @@ pub(super) async fn list_tickets(
     }
     let rows = router.queue.table::<TicketRow>(KeyValueBucket::Tickets);
     for line in &mut view.tickets {
-        let row = rows.get(&line.ticket).await?;
+        // A moved issue keeps its records under the key that they began with.
+        let records = router.facts.keys().records_of(&line.ticket.parse()?).await?;
+        let row = rows.get(&records).await?;
         line.run = row.and_then(|(row, _)| row.runs.last().map(Into::into));
     }
     Ok(Json(view))

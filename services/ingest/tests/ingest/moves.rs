@@ -1,5 +1,7 @@
 //! Jira issues that move to another project, with another key and the same id.
 
+use domain::{Job, RunId, TicketKey};
+use queue::KeyValueBucket;
 use reqwest::StatusCode;
 use serde_json::json;
 use testkit::poll_until;
@@ -66,6 +68,35 @@ async fn api_comment_reaches_run_by_either_key() {
         h.triggers_when(&key, count).await;
     }
     assert!(h.triggers(&moved).await.is_empty());
+    h.stop().await;
+}
+
+#[tokio::test]
+async fn ticket_list_shows_run_of_moved_issue() {
+    let (h, key) = Harness::start_with_requested_ticket().await;
+    h.add_rules(
+        "web",
+        "repo:\n  owner: acme\n  name: web\njira:\n  project_key: OPS\n",
+    )
+    .await;
+    let moved = h.jira.move_to_project(&key, "OPS", "Ada").expect("moved");
+    await_alias(&h, &moved, &key).await;
+    let ticket = TicketKey::jira(&key).expect("key");
+    let mut row = domain::TicketRow::default();
+    row.open(
+        domain::PendingRun::new(RunId::new(ticket.clone(), 1), Job::Implement, domain::Lane::Talk),
+        domain::Timestamp::default(),
+    );
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
+    rows.put(&ticket, &row, None).await.expect("row");
+    let (status, listed) = h.get("/v1/tickets", VIEWER).await;
+    assert_eq!(status, StatusCode::OK, "{listed}");
+    let name = json!(format!("jira:{moved}"));
+    let mut lines = listed["tickets"].as_array().expect("tickets").iter();
+    let line = lines
+        .find(|line| line["ticket"] == name)
+        .expect("the moved issue");
+    assert_eq!(line["run"]["job"], "implement", "{listed}");
     h.stop().await;
 }
 
