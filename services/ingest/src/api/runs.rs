@@ -16,7 +16,7 @@ use super::{
     auth::InScope,
     journal_reads::answer_array,
     known_runs::RunListFilter,
-    scope::TokenCaller,
+    scope::{TokenCaller, TokenScope},
     ticket_key::{TicketScoped as _, parse_ticket_key},
 };
 
@@ -28,16 +28,20 @@ pub(super) async fn list_runs(
     State(state): State<ApiState>,
     ApiQuery(mut query): ApiQuery<RunsQuery>,
 ) -> Result<Json<Vec<RunView>>, ApiProblem> {
+    let mut scope = caller.scope;
     if let Some(text) = &query.ticket {
-        let records = state
-            .router()?
-            .facts
-            .keys()
-            .records_of(&parse_ticket_key(text)?)
-            .await?;
+        let named = parse_ticket_key(text)?;
+        let identity = state.router()?.facts.keys().identity(&named).await?;
+        let present = identity.as_ref().map_or(&named, |identity| &identity.key);
+        // A moved ticket belongs to its present project, whatever the key of its records is.
+        if !scope.has_ticket(&named) || !scope.has_ticket(present) {
+            return Ok(Json(Vec::new()));
+        }
+        scope = TokenScope::default();
+        let records = identity.map_or(named, |identity| identity.ticket);
         query.ticket = Some(records.to_string());
     }
-    let wanted = RunListFilter::new(query, caller.scope)?;
+    let wanted = RunListFilter::new(query, scope)?;
     Ok(Json(state.known_runs()?.list(&wanted).await?))
 }
 

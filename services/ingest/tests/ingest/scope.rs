@@ -312,6 +312,37 @@ async fn limited_token_lists_letters_behind_foreign_ones() {
 }
 
 #[tokio::test]
+async fn runs_of_moved_ticket_follow_its_project() {
+    let h = start_harness().await;
+    h.first_poll().await;
+    h.listen_to_jira();
+    let key = h
+        .jira
+        .create_issue("ENG", "Fix the cart", "It rounds", "Bug", &[]);
+    h.jira.move_issue(&key, "Ready for Agent", "Ada").expect("move");
+    let ticket = h.trigger(&key).await.ticket;
+    let mut row = domain::TicketRow::default();
+    let pending = domain::PendingRun::new(RunId::new(ticket.clone(), 1), Job::Implement, domain::Lane::Talk);
+    row.open(pending, Timestamp::default());
+    let rows = h.queue.table::<domain::TicketRow>(KeyValueBucket::Tickets);
+    rows.put(&ticket, &row, None).await.expect("row");
+    let count = async |token: &str, named: &str| {
+        let (_, runs) = h.get(&format!("/v1/runs?ticket={named}"), token).await;
+        runs.as_array().map(Vec::len)
+    };
+    assert_eq!(count(INSIDE, &key).await, Some(1));
+    let moved = h.jira.move_to_project(&key, "OTHER", "Ada").expect("moved");
+    let known = async || (count(FOREIGN, &moved).await == Some(1)).then_some(());
+    poll_until("the run under its new key", harness::DEADLINE, known)
+        .await
+        .expect("the project has it");
+    for (token, named) in [(INSIDE, &key), (INSIDE, &moved), (FOREIGN, &key)] {
+        assert_eq!(count(token, named).await, Some(0), "{token} {named}");
+    }
+    h.stop().await;
+}
+
+#[tokio::test]
 async fn limited_token_starts_no_foreign_work() {
     let h = start_harness().await;
     let elsewhere = json!({"ticket": "OTHER-1", "job": "implement", "repository": "acme/shop"});
