@@ -7,7 +7,7 @@ use clap::{
     Args,
     builder::{PossibleValuesParser, TypedValueParser},
 };
-use domain::{Job, RunId, StopReason, TicketKey};
+use domain::{Job, RunId, StopReason, TicketKey, Timestamp};
 use serde::de::DeserializeOwned;
 
 use super::{print_list, print_long, print_result};
@@ -91,8 +91,7 @@ pub(super) async fn list_pending(asked: PendingArguments) -> anyhow::Result<Exit
     };
     let client = access::build_client(&api)?;
     let mut runs = client.runs().list(&query).await?;
-    // The API returns the newest run first, and here the longest wait comes first.
-    runs.reverse();
+    sort_by_wait(&mut runs);
     if output != OutputFormat::Text {
         print_list(&runs, output == OutputFormat::Json)?;
         return Ok(ExitCode::SUCCESS);
@@ -111,6 +110,12 @@ pub(super) async fn list_pending(asked: PendingArguments) -> anyhow::Result<Exit
         lines.iter().for_each(|line| print_result(line))
     }
     Ok(ExitCode::SUCCESS)
+}
+
+/// Sorts runs that wait, the longest wait first. The API sorts by the request, and an early request may have begun to
+/// wait a minute ago.
+fn sort_by_wait(runs: &mut [RunView]) {
+    runs.sort_by_key(|run| Timestamp::parse(run.waits_since()));
 }
 
 /// Parser for one of these names. `--help` and completions list them.
@@ -172,7 +177,7 @@ fn render_waiting_run(run: &RunView) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use api::types::OverviewView;
-    use domain::{RunStatus, RunSummary, Timestamp, WaitCondition};
+    use domain::{RunStatus, RunSummary, WaitCondition};
 
     use super::*;
 
@@ -195,6 +200,18 @@ mod tests {
             overview: Some(overview),
             ..(&run).into()
         }
+    }
+
+    #[test]
+    fn longest_wait_comes_first() {
+        let [mut newer, mut older] = [(); 2].map(|()| build_waiting_run(WaitCondition::Answer, None));
+        newer.id = "jira:ENG-13@58".to_owned();
+        if let Some(overview) = &mut older.overview {
+            overview.parked_at = Some("2026-11-25T10:00:00Z".to_owned());
+        }
+        let mut runs = [older, newer];
+        sort_by_wait(&mut runs);
+        assert_eq!(runs.map(|run| run.id), ["jira:ENG-13@58", "jira:ENG-12@57"]);
     }
 
     #[test]
