@@ -45,20 +45,19 @@ fn pattern_covers(pattern: &str, path: &str) -> bool {
     } else {
         format!("**/{pattern}")
     };
-    // `docs/*` matches the files of the folder, not those of its subfolders.
-    let is_shallow = anchored && pattern.ends_with("/*");
-    let depth = |path: &str| path.split('/').count();
-    is_path_covered(&from_root, path) && (!is_shallow || depth(&from_root) == depth(path))
+    // `docs/*` matches the files of the folder, not those of its subfolders. `docs/**/*` matches all of them.
+    let is_shallow = anchored && pattern.ends_with("/*") && !pattern.ends_with("**/*");
+    is_path_covered(&from_root, path) && (!is_shallow || ends_at(&from_root, path))
         // `docs/` matches the content of a folder, not a file of that name.
         && (!pattern.ends_with('/') || !ends_at(&from_root, path))
 }
 
-/// Returns true if the pattern of a folder matches the path itself, not the content of the folder.
-fn ends_at(folder: &str, path: &str) -> bool {
+/// Returns true if the pattern matches the path itself, not only a folder above it.
+fn ends_at(pattern: &str, path: &str) -> bool {
     let Some((above, _)) = path.rsplit_once('/') else {
         return true;
     };
-    !is_path_covered(folder, above)
+    !is_path_covered(pattern, above)
 }
 
 #[cfg(test)]
@@ -85,6 +84,22 @@ mod tests {
             ("apps/github/x.rs", vec![]),
         ] {
             assert_eq!(find_path_owners(file, path), expected, "{path}");
+        }
+    }
+
+    #[test]
+    fn pattern_with_any_depth_covers_all_folders() {
+        let file = "**/* @ann\ndocs/**/* @bob\n**/logs/* @dan\n";
+        for (path, expected) in [
+            ("main.rs", "ann"),
+            ("src/deep/main.rs", "ann"),
+            ("docs/start.md", "bob"),
+            ("docs/deep/er/start.md", "bob"),
+            ("logs/today.txt", "dan"),
+            ("build/out/logs/today.txt", "dan"),
+            ("build/logs/old/today.txt", "ann"),
+        ] {
+            assert_eq!(find_path_owners(file, path), [expected], "{path}");
         }
     }
 
