@@ -73,6 +73,11 @@ impl AddedLines {
         self.text.split('\n').take(self.count)
     }
 
+    /// The lines as one text, each with a line end.
+    pub fn as_str(&self) -> &str {
+        &self.text
+    }
+
     /// Number of added lines.
     pub const fn len(&self) -> usize {
         self.count

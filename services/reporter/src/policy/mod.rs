@@ -276,7 +276,9 @@ fn check_content(file: &PathChange, limits: &ChangeLimits) -> Vec<PolicyViolatio
     } else {
         scan::find_credential
     };
-    if let Some(kind) = file.added_lines.iter().find_map(find) {
+    let in_line = file.added_lines.iter().find_map(find);
+    // A manifest has the kind and the values of a Secret on separate lines.
+    if let Some(kind) = in_line.or_else(|| scan::find_multiline(file.added_lines.as_str())) {
         violations.push(secret(kind, Place::File { path: path() }));
     }
     violations
@@ -497,6 +499,33 @@ mod tests {
                 "GitHub token",
             ),
         ]);
+    }
+
+    #[test]
+    fn credential_over_several_lines_is_found() {
+        let value = "a1B2c3D4e5".repeat(2);
+        let render_lines_verdict = |text: &str| {
+            render_policy_verdict(PathChange {
+                added_lines: text.lines().collect(),
+                ..build_path_change("src/shop")
+            })
+        };
+        for (text, kind) in [
+            (
+                format!("kind: Secret\nmetadata:\n  name: shop\ndata:\n  key: {value}"),
+                "Kubernetes Secret",
+            ),
+            (
+                format!("machine git.internal\nlogin bot\npassword {value}"),
+                "password of a .netrc",
+            ),
+        ] {
+            let said = render_lines_verdict(&text);
+            assert!(said.contains(kind) && !said.contains(&value), "{text}: {said}");
+        }
+        // The value belongs to another document.
+        let text = format!("kind: Secret\ndata: {{}}\n---\nkind: ConfigMap\ndata:\n  key: {value}");
+        assert_eq!(render_lines_verdict(&text), "", "{text}");
     }
 
     #[test]

@@ -25,6 +25,10 @@ const PLACEHOLDERS: [&str; 8] = [
     "dummy",
 ];
 
+// Length of a document that is searched for credentials over several lines, in bytes. Manifests are shorter, and large
+// data would take long.
+const MAX_MULTILINE_BYTES: usize = 256 * 1024;
+
 // Compiled rules. The rules file is part of the binary, and a test reads all rules.
 static RULES: LazyLock<RuleSet> = LazyLock::new(|| RuleSet::parse(include_str!("rules.toml")));
 
@@ -35,6 +39,19 @@ pub(crate) fn find_credential(text: &str) -> Option<&'static str> {
     let found = rules.find(|rule| rule.secrets(&clean).next().is_some());
     let found = found.map(|rule| rule.description.as_str());
     found.or_else(|| (!configured_ranges(&clean).is_empty()).then_some(CONFIGURED_KIND))
+}
+
+/// Returns the kind of the first credential of a file whose words are on several lines.
+pub(crate) fn find_multiline(text: &str) -> Option<&'static str> {
+    let clean = strip_hidden(text);
+    // Each document of a YAML file has its own kind.
+    let documents = clean.split("\n---");
+    let mut documents = documents.filter(|document| document.len() <= MAX_MULTILINE_BYTES);
+    documents.find_map(|document| {
+        let mut rules = RULES.matching(document).filter(|rule| rule.multiline);
+        let found = rules.find(|rule| rule.secrets(document).next().is_some());
+        found.map(|rule| rule.description.as_str())
+    })
 }
 
 /// Finds credentials in Markdown that a page renders: entities, percent signs, marks and escapes are decoded, too.
@@ -194,6 +211,8 @@ struct ScanRule {
     digit: bool,
     #[serde(default)]
     joined: bool,
+    #[serde(default)]
+    multiline: bool,
     #[serde(skip)]
     compiled: std::sync::OnceLock<Option<Regex>>,
 }
