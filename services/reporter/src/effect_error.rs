@@ -129,6 +129,26 @@ impl EffectError {
         }
     }
 
+    /// Returns true for a failure that no repetition ends: a person has to change something first.
+    pub(crate) const fn needs_person(&self) -> bool {
+        match self {
+            Self::Refused(_)
+            | Self::Failed(_)
+            | Self::Missing(_)
+            | Self::Credentials { .. }
+            | Self::Denied { .. }
+            | Self::Unwritable(_) => true,
+            Self::Later { .. }
+            | Self::HeldBack { .. }
+            | Self::Queued(_)
+            | Self::DiskFull(_)
+            | Self::Unknown(_)
+            | Self::Ledger(_)
+            | Self::HandBack(_)
+            | Self::Shutdown => false,
+        }
+    }
+
     /// Returns the failure of a write that a conversation or repository in this state refuses.
     const fn of_closed_place(cause: NoticeRefusal, detail: String) -> Self {
         Self::Unwritable(RefusedNotice { cause, detail })

@@ -11,7 +11,7 @@ use domain::{
 use queue::{KeyValueBucket, Queue, RecordKey, TableRevision};
 use secrecy::SecretString;
 use testkit::{
-    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer,
+    FakeGitHub, FakeJira, GitHubOptions, JiraOptions, NatsServer, ServiceFault,
     github::{LockReach, WRITER_LOGIN},
 };
 use tokio_util::sync::CancellationToken;
@@ -381,6 +381,32 @@ async fn deleted_ticket_needs_no_further_check() {
     scene.jira.delete_issue(&ticket.short(), "ada").unwrap();
     let next_check = performer.tidy(&ticket, build_fence(1)).await.unwrap();
     assert_eq!(next_check, None);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn refused_check_waits_for_next_report() {
+    let scene = Scene::start().await;
+    let performer = scene.performer();
+    let ticket = scene.ticket();
+    let label = "later".to_owned();
+    let skipped = OutboundAction::Skipped(SkipReason::Label { label });
+    perform_until_done(&performer, &build_report(&ticket, 2, skipped), build_fence(1)).await;
+    let count_watched = async || {
+        let board = performer.ledger.newest_board(&ticket).await.unwrap().unwrap();
+        board.watched.len()
+    };
+    for status in [401, 403] {
+        scene
+            .jira
+            .fail_next(ServiceFault::new("/comment", 1, status).on("GET"));
+        let next_check = performer.tidy(&ticket, build_fence(1)).await.unwrap();
+        assert_eq!(next_check, None, "{status}");
+        assert_eq!(scene.jira.faults_left(), 0, "{status}");
+        assert_eq!(count_watched().await, 1, "{status}");
+    }
+    let next_check = performer.tidy(&ticket, build_fence(1)).await.unwrap();
+    assert_eq!(next_check, None);
+    assert_eq!(count_watched().await, 0);
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -433,10 +433,22 @@ impl ReportPerformer {
             board.watched.into_iter().partition(|watched| watched.due <= now);
         if !due.is_empty() {
             self.outside.present_key(ticket).await?;
+            let mut watched = later.clone();
             for (thread, markers) in group_by_thread(ticket, &due) {
-                Box::pin(self.tidy_thread(ticket, fence, &thread, &markers)).await?;
+                let tidied = Box::pin(self.tidy_thread(ticket, fence, &thread, &markers)).await;
+                match tidied {
+                    // Only a person can end such a failure, so the ticket's next report repeats the check.
+                    Err(error) if error.needs_person() => {
+                        tracing::warn!(
+                            error = %format_error_chain(&error),
+                            "comments not checked for duplicates until the next report"
+                        );
+                        watched.extend(markers.into_iter().cloned());
+                    }
+                    tidied => tidied?,
+                }
             }
-            self.change_board(ticket, fence, |board| board.watched.clone_from(&later))
+            self.change_board(ticket, fence, |board| board.watched.clone_from(&watched))
                 .await?;
         }
         let next = later.iter().map(|watched| watched.due).min();
