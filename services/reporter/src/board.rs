@@ -230,6 +230,11 @@ impl StatusBoard {
         self.watched.push(watched);
     }
 
+    /// Returns true if a marker's comments are scheduled for the check for duplicates.
+    pub(crate) fn watches(&self, marker: &str) -> bool {
+        self.watched.iter().any(|watched| watched.marker == marker)
+    }
+
     fn has(&self, report: &OutboundId) -> bool {
         self.entries.iter().any(|entry| entry.report == *report)
     }

@@ -384,6 +384,28 @@ async fn deleted_ticket_needs_no_further_check() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn comment_of_crashed_reporter_is_checked() {
+    let scene = Scene::start().await;
+    let (crashing, taker) = (scene.performer(), scene.performer());
+    let mut times_crashed = 0;
+    // More than the number of awaits of the report. An await whose result is ready does not count.
+    for crashed_at in 1..=20 {
+        let ticket = scene.ticket();
+        let cost = TicketCost::default();
+        let told = OutboundAction::CostTold(report::CostReply { on: None, cost });
+        let told = build_report(&ticket, 2, told);
+        let mut first = Box::pin(crashing.perform(&told, build_fence(1), AttemptKind::More));
+        let ended = until_waits(&mut first, crashed_at).await;
+        times_crashed += u32::from(ended.is_none());
+        drop(first);
+        perform_until_done(&taker, &told, build_fence(2)).await;
+        let board = taker.ledger.newest_board(&ticket).await.unwrap().unwrap();
+        assert_eq!(board.watched.len(), 1, "crashed at {crashed_at}: {board:?}");
+    }
+    assert!(times_crashed > 4, "crashed only {times_crashed} times");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn refused_check_waits_for_next_report() {
     let scene = Scene::start().await;
     let performer = scene.performer();

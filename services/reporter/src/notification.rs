@@ -557,7 +557,8 @@ impl ReportPerformer {
         Ok(KeptBoard { board, revision })
     }
 
-    /// Schedules a separate comment for the check for duplicates. Only a comment that may be new can have one.
+    /// Schedules a separate comment for the check for duplicates. A known comment may be of a reporter that crashed
+    /// before this write.
     async fn watch(
         &self,
         ticket: &TicketKey,
@@ -565,9 +566,10 @@ impl ReportPerformer {
         how: EffectOrigin,
         fence: ReporterFence,
     ) -> Result<(), EffectError> {
-        if how != EffectOrigin::Known {
+        let kept = self.read_board(ticket, fence).await?;
+        if how != EffectOrigin::Known || !kept.board.watches(place.id) {
             let watched = self.build_watched_marker(ticket, place);
-            self.change_board(ticket, fence, |board| board.watch(watched))
+            self.rewrite_board(ticket, fence, &kept, |board| board.watch(watched))
                 .await?;
         }
         Ok(())
