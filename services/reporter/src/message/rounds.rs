@@ -178,7 +178,32 @@ pub(crate) fn thread_reply(reply: &ThreadReply, commit: Option<&CommitId>, decid
                 sanitize::close_code_block(asked)
             );
         }
-        (ThreadDisposition::Answered, _) => return words,
+        (ThreadDisposition::Answered, _) => return sanitize::close_code_block(words),
     };
-    format!("{lead} {words}")
+    // The marker of the effect follows the text.
+    sanitize::close_code_block(format!("{lead} {words}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn open_code_block_ends_with_reply() {
+        let commit: CommitId = "a".repeat(40).parse().unwrap();
+        for disposition in [
+            ThreadDisposition::Changed,
+            ThreadDisposition::Declined,
+            ThreadDisposition::Asked,
+            ThreadDisposition::Answered,
+        ] {
+            let reply = ThreadReply {
+                id: 4,
+                disposition,
+                reply: "It reads:\n\n```\nx".to_owned(),
+            };
+            let text = thread_reply(&reply, Some(&commit), &[]);
+            assert_eq!(sanitize::close_code_block(text.clone()), text);
+        }
+    }
 }
