@@ -248,6 +248,9 @@ fn ordinary_text_is_not_a_credential() {
         "hf_hub_download(repo_id='bert-base-uncased-2-of-2', filename='x')",
         "describe_the_api_orgs_with_long_names_and_1_number",
         "discord: see docs/bots.md for 3 examples",
+        "hashed_password = bcrypt_sha256_hash(password)",
+        "self._auth = oauth2_session_factory(client)",
+        "user_auth = settings_of_oauth2_client.auth",
         "",
     ] {
         assert_eq!(find_credential(line), None, "{line}");
