@@ -251,6 +251,7 @@ fn ordinary_text_is_not_a_credential() {
         "hashed_password = bcrypt_sha256_hash(password)",
         "self._auth = oauth2_session_factory(client)",
         "user_auth = settings_of_oauth2_client.auth",
+        "auth: 'oauth2ClientCredentials',",
         "",
     ] {
         assert_eq!(find_credential(line), None, "{line}");
