@@ -540,12 +540,13 @@ const TOO_LONG: &[&str] = &[
     "exceeds the maximum number of tokens allowed",
 ];
 
-// Messages of Anthropic for a thinking block that does not match the messages before it, or is from another
-// model; messages of `OpenAI` for reasoning that it cannot decrypt, or without the item that it led to.
+// Messages of Anthropic for a thinking block that does not match the messages before it, is from another model, or is
+// at the end of a reply; messages of `OpenAI` for reasoning that it cannot decrypt, or without the item that it led to.
 const STALE_THINKING: &[&str] = &[
     "invalid `signature` in `thinking`",
     "bound to a different",
     "blocks in the latest assistant message cannot be modified",
+    "the final block in an assistant message cannot be",
     "encrypted content",
     "of type 'reasoning' was provided without its required following item",
     "without its required 'reasoning' item",
@@ -699,6 +700,10 @@ mod tests {
             (
                 "invalid_request_error",
                 "Item with id 'rs_1' not found. Items are not persisted when `store` is set to false.",
+            ),
+            (
+                "invalid_request_error",
+                "messages.17: The final block in an assistant message cannot be `thinking`.",
             ),
         ] {
             assert_eq!(

@@ -265,7 +265,8 @@ fn build_part(part: &ShownPart<'_>) -> Value {
     }
 }
 
-/// Converts a reply. A reply without its thinking (from another provider) must not become empty.
+/// Converts a reply. The API refuses a reply without content, and one whose last block is thinking: a reply without
+/// its thinking (from another provider) is empty, and one that reached its token limit early has only thinking.
 fn assistant_blocks(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize) -> Vec<Value> {
     let mut calls = 0;
     let mut wire: Vec<Value> = Vec::new();
@@ -274,10 +275,14 @@ fn assistant_blocks(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize)
         calls += usize::from(matches!(said, ReplyBlock::ToolCall(_)));
         wire.extend(build_block(ask, said, &id));
     }
-    if wire.is_empty() {
+    if wire.iter().all(is_thinking) {
         wire.push(json!({ "type": "text", "text": "(no words)" }));
     }
     wire
+}
+
+fn is_thinking(block: &Value) -> bool {
+    block["type"] == "thinking" || block["type"] == "redacted_thinking"
 }
 
 fn build_block(ask: &ModelRequest<'_>, block: &ReplyBlock, id: &str) -> Option<Value> {

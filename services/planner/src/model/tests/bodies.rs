@@ -191,6 +191,19 @@ fn thinking_returns_only_to_its_model() {
 }
 
 #[test]
+fn reply_of_thinking_alone_ends_with_text() {
+    let mut transcript = build_opening_transcript();
+    transcript.messages.extend([
+        TranscriptMessage::Assistant(vec![build_thinking_block("default", "scripted")]),
+        TranscriptMessage::User("On.".to_owned()),
+    ]);
+    let shown = build_request_body(&build_offline_settings("anthropic"), &transcript);
+    let content = &shown["messages"][1]["content"];
+    assert_eq!(content[0]["thinking"], "Hm.");
+    assert_eq!(content[1], json!({ "type": "text", "text": "(no words)" }));
+}
+
+#[test]
 fn reasoning_returns_under_received_field_name() {
     let settings = build_offline_settings("openai");
     let reasoning = ReplyBlock::Opaque {
