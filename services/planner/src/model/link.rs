@@ -237,12 +237,21 @@ impl ModelLink {
     }
 }
 
-/// Returns true if a provider refused a request for its images: the model takes none, or not this one.
+/// Returns true if a provider refused a request for its images: the model takes none, or not this one. A router such as
+/// `OpenRouter` finds no provider of the model then.
 fn is_about_images(refusal: &ProviderRefusal) -> bool {
     let quote = refusal.quote.to_ascii_lowercase();
     let words = ["image", "vision", "multimodal", "multi-modal"];
     let is_named = refusal.class.contains("image") || words.iter().any(|word| quote.contains(word));
-    refusal.cause == RefusalCause::Request && is_named
+    match refusal.cause {
+        RefusalCause::Request => is_named,
+        RefusalCause::NoModel => quote.contains("image input"),
+        RefusalCause::ContextTooLong
+        | RefusalCause::CredentialsRefused
+        | RefusalCause::NoCredit
+        | RefusalCause::AboveRateLimit { .. }
+        | RefusalCause::Unsent(_) => false,
+    }
 }
 
 /// Returns true if the provider counted the tokens of a reply. No prompt is empty.

@@ -190,6 +190,21 @@ async fn lasting_refusal_of_images_ends_call() {
 }
 
 #[tokio::test]
+async fn router_without_image_models_is_asked_without() {
+    let refusal = r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#;
+    let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
+    let mut settings = build_model_settings("openai", &model.url());
+    settings.images = Some(true);
+    let mut transcript = build_opening_transcript();
+    transcript.messages.push(build_image_message(Some("AAAA")));
+    model.fail_next(ServiceFault::new("/v1/", 1, 404).page("application/json", refusal));
+    let reply = ask_with_settings(&settings, &transcript).await.unwrap();
+    assert_eq!(reply.text(), "Hello.");
+    let last = model.calls().pop().unwrap().request.to_string();
+    assert!(!last.contains("image_url"), "{last}");
+}
+
+#[tokio::test]
 async fn later_turns_and_tickets_read_cache() {
     let script = || vec![build_read_step(), build_read_step(), ScriptStep::reply("Done.")];
     for dialect in DIALECTS {
