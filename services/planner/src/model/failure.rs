@@ -538,6 +538,10 @@ const TOO_LONG: &[&str] = &[
     "exceeds the available context size",
     "too many input tokens",
     "exceeds the maximum number of tokens allowed",
+    "maximum prompt length",
+    "exceeded model token limit",
+    "prompt exceeds max length",
+    "tokens in request more than max tokens allowed",
 ];
 
 // Messages of Anthropic for a thinking block that does not match the messages before it, is from another model, or is

@@ -293,6 +293,26 @@ async fn too_long_conversation_has_separate_fault() {
             r#"[{"error":{"code":400,"message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}]"#,
         ),
         (
+            "openai",
+            400,
+            r#"{"code":"Client specified an invalid argument","error":"This model's maximum prompt length is 131072 but the request contains 136973 tokens."}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"message":"Invalid request: Your request exceeded model token limit: 262144","type":"invalid_request_error"}}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"code":"1261","message":"Prompt exceeds max length"}}"#,
+        ),
+        (
+            "openai",
+            400,
+            r#"{"error":{"code":"1210","message":"tokens in request more than max tokens allowed"}}"#,
+        ),
+        (
             "bedrock",
             400,
             r#"{"message":"Input is too long for requested model."}"#,
