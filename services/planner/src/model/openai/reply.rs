@@ -103,9 +103,13 @@ impl ChatCollector {
             return;
         }
         let details = &usage["prompt_tokens_details"];
+        let count = |name: &str| parse_count(&usage[name]).unwrap_or(0);
+        let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
+        // xAI and Gemini leave the reasoning out of the completion, but not out of the total.
+        let beyond_prompt = count("total_tokens").saturating_sub(prompt);
         let counted = TokenUsage {
-            input_tokens: parse_count(&usage["prompt_tokens"]).unwrap_or(0),
-            output_tokens: parse_count(&usage["completion_tokens"]).unwrap_or(0),
+            input_tokens: prompt,
+            output_tokens: completion.max(beyond_prompt),
             cache_read_tokens: parse_count(&details["cached_tokens"]).unwrap_or(0),
             cache_write_tokens: parse_count(&details["cache_write_tokens"]).unwrap_or(0),
             cache_write_1h_tokens: 0,

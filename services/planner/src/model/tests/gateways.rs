@@ -415,6 +415,26 @@ fn whole_message_after_its_deltas_counts_once() {
 }
 
 #[test]
+fn reasoning_beside_completion_counts_as_output() {
+    let xai = json!({
+        "prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135,
+        "completion_tokens_details": { "reasoning_tokens": 94 },
+    });
+    let gemini = json!({ "prompt_tokens": 32, "completion_tokens": 9, "total_tokens": 135 });
+    let openai = json!({
+        "prompt_tokens": 32, "completion_tokens": 103, "total_tokens": 135,
+        "completion_tokens_details": { "reasoning_tokens": 94 },
+    });
+    let without_total = json!({ "prompt_tokens": 32, "completion_tokens": 103 });
+    for usage in [xai, gemini, openai, without_total] {
+        let choice = json!({ "index": 0, "finish_reason": "stop", "message": { "content": "Hm." } });
+        let message = json!({ "model": "m", "usage": usage, "choices": [choice] });
+        let counted = read_wire("openai", &message.to_string()).unwrap().usage;
+        assert_eq!((counted.input_tokens, counted.output_tokens), (32, 103), "{message}");
+    }
+}
+
+#[test]
 fn unstreamed_chat_reply_is_read() {
     let message = json!({
         "model": "m", "usage": { "prompt_tokens": 7, "completion_tokens": 5 },
