@@ -616,6 +616,31 @@ async fn crashing_ticket_is_quarantined_until_retry() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn each_quarantine_has_its_own_notice() {
+    let world = World::start(build_fix_script()).await;
+    world.ask_and_stop_in_the_middle().await;
+    for _ in 0..2 {
+        lose_token(&world, 5).await;
+        let planner = world.planner().await;
+        let quarantined = async || world.row().await?.quarantined;
+        world.until("a quarantine", quarantined).await;
+        planner.stop().await;
+        world.trigger("comment:9", TriggerReason::RetryRequested).await;
+        // A planner ends the quarantine, and crashes before it saves the fold of the retry.
+        let (rows, key) = (world.rows(), build_ticket_key().to_string());
+        let (mut row, revision) = rows.get(&key).await.unwrap().unwrap();
+        (row.quarantined, row.takeovers) = (None, 0);
+        rows.put(&key, &row, Some(revision)).await.unwrap();
+    }
+    let log = world.queue.reports();
+    let reports = log.read_after(&build_ticket_key(), 0).await.unwrap();
+    let is_quarantine =
+        |(_, report): &&(u64, OutboundRequest)| matches!(report.request, OutboundAction::Quarantined(_));
+    assert_eq!(reports.iter().filter(is_quarantine).count(), 2);
+    world.shutdown.cancel();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_stop_cuts_the_model_call() {
     let world = World::start(build_fix_script()).await;
     world.model.set_latency(ENDLESS);

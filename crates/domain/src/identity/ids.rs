@@ -108,9 +108,9 @@ impl OutboundId {
         Self(format!("{call}:clone:{percent}"))
     }
 
-    /// Returns the id of the notice that the ticket is quarantined after its triggers up to `cursor`.
-    pub fn quarantine(ticket: &TicketKey, cursor: u64) -> Self {
-        Self(format!("quarantine:{ticket}@{cursor}"))
+    /// Returns the id of the notice that the ticket is quarantined after its triggers up to `sequence`.
+    pub fn quarantine(ticket: &TicketKey, sequence: u64) -> Self {
+        Self(format!("quarantine:{ticket}@{sequence}"))
     }
 
     /// Returns the id of the acknowledgement for the trigger at `sequence`.

@@ -19,7 +19,7 @@ use domain::{
     cause::format_error_chain, report,
 };
 use lease::{TicketLease, TicketLeases};
-use queue::{DeadLetter, KeyValueBucket, LogWatch, Queue, WakeupToken};
+use queue::{DeadLetter, KeyValueBucket, LogWatch, Queue, UnreadableRecord, WakeupToken};
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument as _;
 
@@ -218,7 +218,7 @@ impl TicketWorker {
             return Ok(());
         }
         let now = bootstrap::read_wall_clock();
-        let id = OutboundId::quarantine(ticket, row.cursor);
+        let id = OutboundId::quarantine(ticket, self.find_last_request(ticket, row.cursor).await?);
         let request = OutboundAction::Quarantined(report::TicketQuarantined {
             reason: reason.to_owned(),
         });
@@ -238,5 +238,17 @@ impl TicketWorker {
         row.quarantined = Some(reason.to_owned());
         table.put(&ticket.to_string(), &row, Some(revision)).await?;
         Ok(())
+    }
+
+    /// Returns the sequence of the last request beyond the cursor, or the cursor. The request that ended an earlier
+    /// quarantine is beyond it if no planner saved a fold since.
+    async fn find_last_request(&self, ticket: &TicketKey, cursor: u64) -> Result<u64, TicketError> {
+        let triggers = self.queue.triggers().read_each_after(ticket, cursor).await?;
+        let is_request = |(_, trigger): &&(u64, Result<Trigger, UnreadableRecord>)| {
+            let readable = trigger.as_ref().ok();
+            readable.is_some_and(|trigger| timers::ends_quarantine(&trigger.reason))
+        };
+        let last = triggers.iter().rfind(is_request);
+        Ok(last.map_or(cursor, |(sequence, _)| *sequence))
     }
 }

@@ -26,12 +26,7 @@ impl TicketSession<'_> {
             unreadable.clone().unless_newer()?;
         }
         let mut readable = news.iter().filter_map(|(_, trigger)| trigger.as_ref().ok());
-        let asked = readable.any(|trigger| {
-            matches!(
-                trigger.reason,
-                TriggerReason::RetryRequested | TriggerReason::JobRequested(_)
-            )
-        });
+        let asked = readable.any(|trigger| ends_quarantine(&trigger.reason));
         if asked {
             tracing::info!(ticket = %self.ticket, "the quarantine ends");
             self.row.quarantined = None;
@@ -132,4 +127,12 @@ impl TicketSession<'_> {
             .and_then(|state| state.lifecycle().retry())
             .map(|retry| retry.due))
     }
+}
+
+/// Returns true for a request that ends a quarantine.
+pub(super) const fn ends_quarantine(reason: &TriggerReason) -> bool {
+    matches!(
+        reason,
+        TriggerReason::RetryRequested | TriggerReason::JobRequested(_)
+    )
 }
