@@ -246,10 +246,13 @@ fn assistant_message(ask: &ModelRequest<'_>, blocks: &[ReplyBlock], reply: usize
         }
     }
     let text = texts.join("\n\n");
-    message["content"] = if text.is_empty() && !calls.is_empty() {
+    message["content"] = if !text.is_empty() {
+        Value::String(text)
+    } else if !calls.is_empty() {
         Value::Null
     } else {
-        Value::String(text)
+        // Some servers refuse an empty message: a reply may have reasoning alone, which only its own model gets back.
+        json!("(no words)")
     };
     if !calls.is_empty() {
         message["tool_calls"] = Value::Array(calls);

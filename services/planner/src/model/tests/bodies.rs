@@ -224,6 +224,26 @@ fn reasoning_returns_under_received_field_name() {
 }
 
 #[test]
+fn chat_reply_without_text_or_call_has_content() {
+    let reasoning = ReplyBlock::Opaque {
+        dialect: "openai".to_owned(),
+        provider: "default".to_owned(),
+        model: "another".to_owned(),
+        value: json!({ "reasoning_content": "Hm." }),
+    };
+    let mut transcript = build_opening_transcript();
+    transcript.messages.extend([
+        TranscriptMessage::Assistant(vec![reasoning]),
+        TranscriptMessage::User("On.".to_owned()),
+    ]);
+    append_call(&mut transcript, "a");
+    let shown = build_request_body(&build_offline_settings("openai"), &transcript);
+    let silent = json!({ "role": "assistant", "content": "(no words)" });
+    assert_eq!(shown["messages"][2], silent, "a message is never empty");
+    assert_eq!(shown["messages"][4]["content"], Value::Null);
+}
+
+#[test]
 fn thinking_budget_pauses_after_foreign_reply() {
     let mut settings = build_offline_settings("anthropic");
     settings.thinking = Some(crate::config::ThinkingMode::Budget(2000));
