@@ -56,6 +56,10 @@ pub(super) fn advance_conversation(state: &PlannerRunState, dialog: &DialogSpec)
     let Some(reply) = &turn.reply else {
         return ConversationProgress::Step(RunAction::AskModel { id: turn.id.clone() }.into());
     };
+    // The provider interrupts the reply that it refuses, so its calls are not what the model meant.
+    if reply.stop == ReplyStop::Refusal {
+        return ConversationProgress::Step(RunStep::Close(StopReason::ModelRefused));
+    }
     if let Some(call) = state.open_call() {
         return ConversationProgress::Step(call_step(state, request, dialog, call, reply.stop));
     }
@@ -63,12 +67,10 @@ pub(super) fn advance_conversation(state: &PlannerRunState, dialog: &DialogSpec)
     if dialog.has_workspace && state.source().work().dirty {
         return ConversationProgress::Step(RunAction::TakeSnapshot.into());
     }
-    match reply.stop {
-        ReplyStop::Refusal => ConversationProgress::Step(RunStep::Close(StopReason::ModelRefused)),
-        ReplyStop::EndTurn | ReplyStop::ToolUse if turn.calls.is_empty() => {
-            ConversationProgress::Silent(reply.text())
-        }
-        ReplyStop::MaxTokens | ReplyStop::EndTurn | ReplyStop::ToolUse => ConversationProgress::Answered,
+    if turn.calls.is_empty() && reply.stop != ReplyStop::MaxTokens {
+        ConversationProgress::Silent(reply.text())
+    } else {
+        ConversationProgress::Answered
     }
 }
 

@@ -7,7 +7,8 @@ use domain::{
 use serde_json::json;
 
 use super::play::{
-    Play, build_job_request, build_reply, build_tool_reply, build_work_replies, pull_request, stop_requested,
+    Play, build_edit_calls, build_job_request, build_reply, build_tool_reply, build_work_replies,
+    pull_request, stop_requested,
 };
 use crate::run::{RunAction, decide_action};
 
@@ -179,6 +180,13 @@ fn failures_end_the_run_with_their_reason() {
     let mut refused = Play::with([build_reply(ReplyStop::Refusal, "No.", &[])]);
     refused.drive();
     assert_eq!(refused.reason(), &StopReason::ModelRefused);
+
+    let calls = build_edit_calls();
+    let mut interrupted = Play::with([build_reply(ReplyStop::Refusal, "I will", &calls)]);
+    interrupted.drive();
+    assert_eq!(interrupted.reason(), &StopReason::ModelRefused);
+    let mut facts = interrupted.entries.iter().map(|entry| &entry.fact);
+    assert!(!facts.any(|fact| matches!(fact, Fact::ToolRequested { .. })));
 
     for setup in [false, true] {
         let mut play = Play::with([]);
