@@ -413,6 +413,13 @@ impl ProviderError {
         self.after.is_some() || retry_hint::read_message(&self.message).is_some()
     }
 
+    /// Returns true if the model takes no image by the error's message. llama.cpp reports it as a failure of the
+    /// server.
+    pub(super) fn says_no_images(&self) -> bool {
+        let message = self.message.to_ascii_lowercase();
+        message.contains("image input is not supported")
+    }
+
     /// Classifies the error, if more than a plain refusal is known.
     pub(super) fn kind(&self) -> Option<ProviderErrorKind> {
         let class = self.class.as_deref().unwrap_or_default().to_ascii_lowercase();
@@ -447,6 +454,7 @@ impl ProviderError {
             Some(ProviderErrorKind::Final(RefusalCause::CredentialsRefused))
         } else if is(&["invalid_request_error", "invalid_prompt", "validationexception"])
             || is_image_class(&class)
+            || self.says_no_images()
         {
             Some(ProviderErrorKind::Final(RefusalCause::Request))
         } else {

@@ -124,13 +124,17 @@ pub(super) async fn accept_response(
         .await
         .unwrap_or_default();
     let said = ProviderError::read(&body, class.as_deref());
-    let known = said.kind().filter(|_| !status.is_server_error());
-    let waits_in_vain = matches!(
+    let is_about_images = said.says_no_images();
+    let known = said
+        .kind()
+        .filter(|_| is_about_images || !status.is_server_error());
+    let is_final = matches!(
         known,
         Some(ProviderErrorKind::Final(
             RefusalCause::NoCredit | RefusalCause::NoModel | RefusalCause::AboveRateLimit { .. }
         ))
     );
+    let waits_in_vain = is_final || is_about_images;
     let transient = matches!(code, 408 | 409 | 424 | 425 | 429) || status.is_server_error();
     let is_asked_for = wish.as_deref() == Some("true");
     if !waits_in_vain && (is_asked_for || (wish.as_deref() != Some("false") && transient)) {

@@ -189,19 +189,31 @@ async fn lasting_refusal_of_images_ends_call() {
     assert_eq!(*model.answered().borrow(), 2, "with the images, then without");
 }
 
+/// Refusals of `OpenRouter` and llama.cpp for a model without images.
 #[tokio::test]
-async fn router_without_image_models_is_asked_without() {
-    let refusal = r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#;
-    let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
-    let mut settings = build_model_settings("openai", &model.url());
-    settings.images = Some(true);
-    let mut transcript = build_opening_transcript();
-    transcript.messages.push(build_image_message(Some("AAAA")));
-    model.fail_next(ServiceFault::new("/v1/", 1, 404).page("application/json", refusal));
-    let reply = ask_with_settings(&settings, &transcript).await.unwrap();
-    assert_eq!(reply.text(), "Hello.");
-    let last = model.calls().pop().unwrap().request.to_string();
-    assert!(!last.contains("image_url"), "{last}");
+async fn images_are_omitted_despite_misleading_status() {
+    let refusals = [
+        (
+            404,
+            r#"{"error":{"message":"No endpoints found that support image input","code":404}}"#,
+        ),
+        (
+            500,
+            r#"{"error":{"code":500,"message":"image input is not supported - hint: you may need to provide the mmproj","type":"server_error"}}"#,
+        ),
+    ];
+    for (status, refusal) in refusals {
+        let model = start_model(vec![ScriptStep::reply("Hello.")]).await;
+        let mut settings = build_model_settings("openai", &model.url());
+        settings.images = Some(true);
+        let mut transcript = build_opening_transcript();
+        transcript.messages.push(build_image_message(Some("AAAA")));
+        model.fail_next(ServiceFault::new("/v1/", 1, status).page("application/json", refusal));
+        let reply = ask_with_settings(&settings, &transcript).await.unwrap();
+        assert_eq!(reply.text(), "Hello.");
+        let last = model.calls().pop().unwrap().request.to_string();
+        assert!(!last.contains("image_url"), "{last}");
+    }
 }
 
 #[tokio::test]
