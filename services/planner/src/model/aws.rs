@@ -119,7 +119,12 @@ impl BedrockSigner {
             .await?;
         let credentials = provider.provide_credentials().await.map_err(|error| {
             tracing::error!(error = %domain::cause::format_error_chain(&error), "no AWS credentials");
-            no_credentials()
+            // The source worked before, so its failure may pass.
+            if held.is_some() {
+                AttemptFailure::transient("was not asked: the AWS credentials could not be renewed")
+            } else {
+                no_credentials()
+            }
         })?;
         let until = match credentials.expiry() {
             Some(expiry) => expiry - BEFORE_EXPIRY,
@@ -359,6 +364,19 @@ mod tests {
         sign_authorization(&signer).await;
         sign_authorization(&signer).await;
         assert_eq!(times_asked(folder.path()), 2);
+    }
+
+    #[tokio::test]
+    async fn failed_renewal_of_credentials_may_pass() {
+        let folder = tempfile::tempdir().unwrap();
+        let soon = SystemTime::now() + Duration::from_secs(60);
+        let soon = aws_smithy_types::DateTime::from(soon);
+        let soon = soon.fmt(aws_smithy_types::date_time::Format::DateTime).unwrap();
+        let signer = asking_a_program(folder.path(), &soon);
+        sign_authorization(&signer).await;
+        std::fs::remove_file(folder.path().join("answer.json")).unwrap();
+        let failure = signer.sign(&mut build_unsigned_request()).await.unwrap_err();
+        assert_eq!(failure.kind(), ModelFault::Unavailable, "{failure:?}");
     }
 
     #[tokio::test]
