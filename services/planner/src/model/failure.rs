@@ -257,6 +257,8 @@ enum ErrorDetail {
         message: Option<String>,
         #[serde(default)]
         details: serde_json::Value,
+        #[serde(default)]
+        metadata: serde_json::Value,
     },
     Text(String),
     #[default]
@@ -289,6 +291,13 @@ pub(super) fn is_real_error(error: &serde_json::Value) -> bool {
     }
 }
 
+/// Returns the message of the provider behind `OpenRouter`, whose own message is the same for each of them.
+fn find_upstream_message(metadata: &serde_json::Value) -> Option<String> {
+    let raw = metadata["raw"].as_str()?;
+    let said = ProviderError::read(raw.as_bytes(), None);
+    Some(said.message).filter(|message| !message.is_empty())
+}
+
 const CLASS_CHARS: usize = 64;
 
 /// Returns true if a class is a name, not a sentence.
@@ -310,11 +319,12 @@ impl ProviderError {
                 status,
                 message,
                 details,
+                metadata,
             } => {
                 let text = |value: Option<serde_json::Value>| Some(value?.as_str()?.to_owned());
                 let classes = [text(code), class, text(status)];
                 let class = classes.into_iter().flatten().find(|class| !class.is_empty());
-                (class, message, details)
+                (class, find_upstream_message(&metadata).or(message), details)
             }
             ErrorDetail::Text(text) => (None, Some(text), serde_json::Value::Null),
             ErrorDetail::Nothing => (None, None, serde_json::Value::Null),
@@ -354,9 +364,11 @@ impl ProviderError {
             .into_iter()
             .find(|class| !class.is_empty())
             .unwrap_or_default();
+        let upstream = find_upstream_message(&error["metadata"]);
+        let message = error.as_str().unwrap_or_else(|| text("message"));
         Self {
             after: retry_hint::read_details(&error["details"]),
-            ..Self::new(class, error.as_str().unwrap_or_else(|| text("message")))
+            ..Self::new(class, upstream.as_deref().unwrap_or(message))
         }
     }
 
@@ -637,6 +649,31 @@ mod tests {
         );
         for body in ["[]", "[1]", "no"] {
             assert_eq!(ProviderError::read(body.as_bytes(), None).class, None, "{body}");
+        }
+    }
+
+    #[test]
+    fn error_of_router_has_words_of_its_provider() {
+        let long =
+            r#"{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long"}}"#;
+        for (raw, message) in [
+            (long, "prompt is too long"),
+            ("Overloaded.", "Overloaded."),
+            ("<html>", "Provider returned error"),
+            ("", "Provider returned error"),
+        ] {
+            let error = serde_json::json!({
+                "message": "Provider returned error", "code": 400, "metadata": { "raw": raw, "provider_name": "P" },
+            });
+            let body = serde_json::json!({ "error": error }).to_string();
+            for read in [
+                ProviderError::read(body.as_bytes(), None),
+                ProviderError::of_event(&error),
+            ] {
+                assert_eq!(read.message, message, "{body}");
+                let wanted = (raw == long).then_some(ProviderErrorKind::Final(RefusalCause::ContextTooLong));
+                assert_eq!(read.kind(), wanted, "{body}");
+            }
         }
     }
 
