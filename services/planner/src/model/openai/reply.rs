@@ -42,7 +42,6 @@ impl ReplyCollector for ChatCollector {
         if let Some(model) = chunk["model"].as_str().filter(|model| !model.is_empty()) {
             model.clone_into(&mut self.model);
         }
-        self.count(&chunk["usage"]);
         // Several choices are alternatives, so the first one counts. Some servers split one reply among
         // choices with one number.
         let choices = chunk["choices"].as_array();
@@ -50,6 +49,8 @@ impl ReplyCollector for ChatCollector {
         let is_first = |choice: &&Value| parse_count(&choice["index"]).unwrap_or(0) == 0;
         for choice in choices.into_iter().flatten().filter(is_first) {
             self.reasons.take(choice["finish_reason"].as_str());
+            // Kimi counts the tokens of a stream in its last choice.
+            self.count(&choice["usage"]);
             if choice["delta"].is_object() {
                 self.delta(&choice["delta"])?;
             }
@@ -61,6 +62,7 @@ impl ReplyCollector for ChatCollector {
                 self.delta(message)?;
             }
         }
+        self.count(&chunk["usage"]);
         Ok(StreamProgress::More)
     }
 
@@ -107,10 +109,12 @@ impl ChatCollector {
         let (prompt, completion) = (count("prompt_tokens"), count("completion_tokens"));
         // xAI and Gemini leave the reasoning out of the completion, but not out of the total.
         let beyond_prompt = count("total_tokens").saturating_sub(prompt);
+        // Kimi and DeepSeek count cached tokens beside the details.
+        let cached = count("cached_tokens").max(count("prompt_cache_hit_tokens"));
         let counted = TokenUsage {
             input_tokens: prompt,
             output_tokens: completion.max(beyond_prompt),
-            cache_read_tokens: parse_count(&details["cached_tokens"]).unwrap_or(0),
+            cache_read_tokens: parse_count(&details["cached_tokens"]).unwrap_or(cached),
             cache_write_tokens: parse_count(&details["cache_write_tokens"]).unwrap_or(0),
             cache_write_1h_tokens: 0,
         };

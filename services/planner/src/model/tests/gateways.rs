@@ -430,7 +430,36 @@ fn reasoning_beside_completion_counts_as_output() {
         let choice = json!({ "index": 0, "finish_reason": "stop", "message": { "content": "Hm." } });
         let message = json!({ "model": "m", "usage": usage, "choices": [choice] });
         let counted = read_wire("openai", &message.to_string()).unwrap().usage;
-        assert_eq!((counted.input_tokens, counted.output_tokens), (32, 103), "{message}");
+        assert_eq!(
+            (counted.input_tokens, counted.output_tokens),
+            (32, 103),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn tokens_of_kimi_or_deepseek_are_counted() {
+    let kimi = json!({
+        "prompt_tokens": 32, "completion_tokens": 5, "total_tokens": 37, "cached_tokens": 30,
+    });
+    let deepseek = json!({
+        "prompt_tokens": 32, "completion_tokens": 5, "total_tokens": 37,
+        "prompt_cache_hit_tokens": 30, "prompt_cache_miss_tokens": 2,
+    });
+    let last = json!({ "index": 0, "delta": {}, "finish_reason": "stop" });
+    let mut last_of_kimi = last.clone();
+    last_of_kimi["usage"] = kimi.clone();
+    for end in [
+        json!({ "model": "m", "choices": [last_of_kimi] }),
+        json!({ "model": "m", "choices": [last], "usage": kimi }),
+        json!({ "model": "m", "choices": [last], "usage": deepseek }),
+    ] {
+        let text = json!({ "choices": [{ "index": 0, "delta": { "content": "Hm." } }] });
+        let wire = format!("data: {text}\n\ndata: {end}\n\n{DONE}");
+        let usage = read_wire("openai", &wire).unwrap().usage;
+        let counted = (usage.input_tokens, usage.output_tokens, usage.cache_read_tokens);
+        assert_eq!(counted, (32, 5, 30), "{end}");
     }
 }
 
