@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use domain::TrackerAccount;
 use serde::{Deserialize, de::IgnoredAny};
 
+use super::value_or_null;
 use crate::{FoundGroups, RoleMembers};
 
 #[derive(Clone, Deserialize)]
@@ -14,10 +15,10 @@ pub(crate) struct WireAccount {
     // A Data Center has names in the place of account ids, and keys, by which histories refer to users.
     name: Option<String>,
     key: Option<String>,
-    #[serde(rename = "displayName", default)]
+    #[serde(rename = "displayName", default, deserialize_with = "value_or_null")]
     display_name: String,
     /// `atlassian`, `app` or `customer`, in the Cloud.
-    #[serde(rename = "accountType", default)]
+    #[serde(rename = "accountType", default, deserialize_with = "value_or_null")]
     account_type: String,
 }
 

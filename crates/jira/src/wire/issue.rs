@@ -13,7 +13,7 @@ use super::{
     linked_issue::{WireIssueLink, WireLinked},
     search::parse_key,
     status::WireStatus,
-    text_or_number,
+    text_or_number, value_or_null,
 };
 use crate::{
     Error, JiraAttachment, JiraComment, JiraDialect, JiraIssue, RelatedIssue, criteria::append_criteria,
@@ -67,15 +67,15 @@ fn read_fields<T: DeserializeOwned>(raw: &RawValue) -> Result<T, Error> {
 
 #[derive(Deserialize)]
 struct WireIssueFields {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     summary: String,
     /// Parsed separately, so that an error can name the description.
     description: Option<Box<RawValue>>,
     issuetype: Option<WireName>,
     priority: Option<WireName>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     labels: Vec<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     components: Vec<WireName>,
     status: WireStatus,
     assignee: Option<WireAccount>,
@@ -83,9 +83,9 @@ struct WireIssueFields {
     created: Option<String>,
     creator: Option<WireAccount>,
     parent: Option<WireLinked>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     issuelinks: Vec<WireIssueLink>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     subtasks: Vec<WireLinked>,
     /// Absent where the project hides the field.
     attachment: Option<Vec<WireAttachment>>,
@@ -96,12 +96,12 @@ struct WireIssueFields {
 struct WireAttachment {
     #[serde(deserialize_with = "text_or_number")]
     id: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     filename: String,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     size: u64,
     created: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     content: String,
 }
 
@@ -220,5 +220,67 @@ impl WireIssue {
             epic,
             attachments,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn read_issue(fields: &Value) -> JiraIssue {
+        let body = json!({ "fields": fields }).to_string();
+        let issue: WireIssue = json::from_slice(body.as_bytes()).unwrap();
+        let key = TicketKey::jira("ENG-1").unwrap();
+        let history = IssueHistory {
+            moves: Vec::new(),
+            edits: Vec::new(),
+            assignments: Vec::new(),
+        };
+        let custom = IssueFieldIds::default();
+        let place = (JiraDialect::DataCenter, &custom);
+        issue
+            .into_issue(&key, String::new(), Vec::new(), history, place)
+            .unwrap()
+    }
+
+    #[test]
+    fn null_field_counts_as_absent() {
+        let bare = json!({ "status": { "name": "To Do" } });
+        let expected = read_issue(&bare);
+        for field in [
+            "summary",
+            "description",
+            "issuetype",
+            "priority",
+            "labels",
+            "components",
+            "assignee",
+            "updated",
+            "created",
+            "creator",
+            "parent",
+            "issuelinks",
+            "subtasks",
+            "attachment",
+        ] {
+            let mut fields = bare.clone();
+            fields[field] = Value::Null;
+            assert_eq!(read_issue(&fields), expected, "{field}");
+        }
+    }
+
+    #[test]
+    fn null_within_field_costs_only_itself() {
+        let issue = read_issue(&json!({
+            "status": { "name": "To Do" },
+            "creator": { "name": "mia", "displayName": null, "accountType": null },
+            "parent": { "key": "ENG-2", "fields": { "summary": null, "status": { "name": "Done" } } },
+            "attachment": [{ "id": "7", "filename": "a.log", "size": null, "content": null }],
+        }));
+        assert_eq!(issue.creator.unwrap().id, "mia");
+        assert_eq!(issue.related[0].summary, "");
+        assert_eq!(issue.attachments[0].name, "a.log");
     }
 }

@@ -3,7 +3,7 @@
 use domain::{InstanceName, TicketKey};
 use serde::Deserialize;
 
-use super::{WireName, search::parse_key};
+use super::{WireName, search::parse_key, value_or_null};
 use crate::RelatedIssue;
 
 /// Link of an issue, with the other issue at one end.
@@ -30,7 +30,7 @@ pub(super) struct WireLinked {
 
 #[derive(Deserialize)]
 struct WireLinkedFields {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     summary: String,
     status: WireName,
 }

@@ -60,6 +60,13 @@ fn parse_instant(text: &str) -> Result<Timestamp, Error> {
     })
 }
 
+/// Deserializes a list or text that may be null, as some apps and proxies of a site write an empty one.
+fn value_or_null<'de, T: Default + Deserialize<'de>, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<T, D::Error> {
+    Ok(Option::<T>::deserialize(deserializer)?.unwrap_or_default())
+}
+
 /// Deserializes an id. Jira writes ids as strings in most answers and as numbers in some.
 fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
     match Value::deserialize(deserializer)? {

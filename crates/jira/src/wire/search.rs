@@ -4,7 +4,7 @@ use domain::{InstanceName, TicketKey, TrackerAccount};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{WireName, account::WireAccount, parse_instant, text_or_number};
+use super::{WireName, account::WireAccount, parse_instant, text_or_number, value_or_null};
 use crate::{ChangedIssue, Error, IssueHit, IssueOutline, JiraDialect, dialect::SearchPage};
 
 #[derive(Deserialize)]
@@ -68,7 +68,7 @@ pub(crate) struct WireOutlined {
 
 #[derive(Deserialize)]
 struct WireOutline {
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     summary: String,
     status: WireName,
     description: Option<Box<RawValue>>,

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-use super::WireName;
+use super::{WireName, value_or_null};
 use crate::TriageFields;
 
 #[derive(Deserialize)]
@@ -14,7 +14,7 @@ pub(crate) struct WireTriage {
 struct WireTriageFields {
     priority: Option<WireName>,
     issuetype: Option<WireName>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "value_or_null")]
     issuelinks: Vec<WireTriageLink>,
 }
 
