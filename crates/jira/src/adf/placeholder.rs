@@ -60,10 +60,12 @@ pub(super) fn render_media(attrs: &Value, place: AttachmentPlace) -> String {
     }
 }
 
-/// Renders a mention; Jira omits the text for an account that the reader cannot see.
+/// Renders a mention with its sign, which some programs leave out. Jira omits the text for an account that the reader
+/// cannot see.
 pub(super) fn render_mention(attrs: &Value) -> String {
     match (find_attribute(attrs, &["text"]), find_attribute(attrs, &["id"])) {
-        (Some(text), _) => text,
+        (Some(text), _) if text.starts_with('@') => text,
+        (Some(name), _) => format!("@{name}"),
         (None, Some(id)) => format!("@(account {id})"),
         (None, None) => "@(unknown account)".to_owned(),
     }

@@ -222,6 +222,10 @@ fn node_without_text_becomes_named_placeholder() {
         ),
         (json!({ "type": "mention" }), "@(unknown account)"),
         (
+            json!({ "type": "mention", "attrs": { "id": "557058:ada", "text": "Ada" } }),
+            "@Ada",
+        ),
+        (
             json!({ "type": "emoji", "attrs": { "shortName": ":grinning:" } }),
             ":grinning:",
         ),
