@@ -1,6 +1,7 @@
 //! Kind of a file by its first bytes, dimensions of images from their headers, and text from bytes. Nothing is
 //! decompressed.
 
+use chardetng::{EncodingDetector, Iso2022JpDetection, Utf8Detection};
 use domain::{FileKind, ImageFormat, text};
 
 /// Pixels that models accept on each side of an image.
@@ -216,13 +217,13 @@ fn read_webp_size(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Decodes a text in UTF-8 or UTF-16 and removes what a reader does not see; `None` for a binary file.
+/// Decodes a text and removes what a reader does not see; `None` for a binary file.
 fn decode_text(bytes: &[u8]) -> Option<String> {
     let decoded = match bytes {
         [0xef, 0xbb, 0xbf, rest @ ..] => decode_utf8(rest)?,
         [0xff, 0xfe, rest @ ..] => decode_utf16(rest, u16::from_le_bytes)?,
         [0xfe, 0xff, rest @ ..] => decode_utf16(rest, u16::from_be_bytes)?,
-        _ => decode_utf8(bytes)?,
+        _ => decode_utf8(bytes).or_else(|| decode_unmarked(bytes))?,
     };
     // Terminal colors of a log would otherwise leave their letters behind.
     let plain = text::sanitize_output(&decoded);
@@ -252,6 +253,38 @@ fn decode_utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Option<String> {
     let unreadable = decoded.chars().filter(|c| is_unreadable(*c)).count();
     let most = decoded.chars().count() * MOST_UNREADABLE / 1_000;
     (unreadable <= most.max(1)).then_some(decoded)
+}
+
+/// Decodes a text in UTF-16 without a byte order mark, or in an encoding older than Unicode. Most bytes are valid in
+/// such an encoding, so that a single unreadable character means a binary file.
+fn decode_unmarked(bytes: &[u8]) -> Option<String> {
+    let decoded = if bytes.contains(&0) {
+        decode_wide(bytes)?
+    } else {
+        let mut detector = EncodingDetector::new(Iso2022JpDetection::Deny);
+        detector.feed(bytes, true);
+        let encoding = detector.guess(None, Utf8Detection::Deny);
+        encoding.decode_without_bom_handling(bytes).0.into_owned()
+    };
+    (!decoded.chars().any(is_unreadable)).then_some(decoded)
+}
+
+/// Decodes UTF-16 without a mark: half of the bytes of its ASCII characters are zero, all at even or all at odd places.
+fn decode_wide(bytes: &[u8]) -> Option<String> {
+    if !bytes.len().is_multiple_of(2) {
+        return None;
+    }
+    let zeros = |parity: usize| {
+        let places = bytes.iter().skip(parity).step_by(2);
+        places.filter(|byte| **byte == 0).count()
+    };
+    // Fewer of them are a text that has hardly any ASCII, or no text.
+    let is_most = |count: usize| count * 5 >= bytes.len() / 2 * 4;
+    match (zeros(0), zeros(1)) {
+        (0, odd) if is_most(odd) => decode_utf16(bytes, u16::from_le_bytes),
+        (even, 0) if is_most(even) => decode_utf16(bytes, u16::from_be_bytes),
+        _ => None,
+    }
 }
 
 #[cfg(test)]
@@ -340,6 +373,8 @@ mod tests {
             ),
             ("x.txt", b"  <svg></svg>", FileKind::Svg),
             ("x.bin", b"\x01\x02\x03\x04\x05\x06\x07", FileKind::Binary),
+            ("x.bin", b"\xa0\x01\xe3\x02\xff\x10\xfe\x80", FileKind::Binary),
+            ("x.bin", b"\x01\x00\x02\x00\x03\x00\x04\x00", FileKind::Binary),
             ("x.txt", b"", FileKind::Empty),
         ] {
             assert_eq!(inspect_file(name, bytes), FileContent::Other(kind), "{name}");
@@ -362,6 +397,24 @@ mod tests {
             (b"<!DOCTYPE html><svg></svg>", "<!DOCTYPE html><svg></svg>"),
         ] {
             let content = inspect_file("x.png", bytes);
+            assert_eq!(content, FileContent::Text(expected.to_owned()));
+        }
+    }
+
+    #[test]
+    fn text_without_mark_is_decoded_by_content() {
+        let japanese = "価格は税込みです。数量を確認してください。\n";
+        let russian = "Сервер не отвечает. Проверьте соединение и повторите попытку позже.\n";
+        let english = "error: the total is wrong\n";
+        let encode_wide =
+            |split: fn(u16) -> [u8; 2]| -> Vec<u8> { english.encode_utf16().flat_map(split).collect() };
+        for (bytes, expected) in [
+            (encoding_rs::SHIFT_JIS.encode(japanese).0.into_owned(), japanese),
+            (encoding_rs::WINDOWS_1251.encode(russian).0.into_owned(), russian),
+            (encode_wide(u16::to_le_bytes), english),
+            (encode_wide(u16::to_be_bytes), english),
+        ] {
+            let content = inspect_file("x.log", &bytes);
             assert_eq!(content, FileContent::Text(expected.to_owned()));
         }
     }
