@@ -78,7 +78,7 @@ fn mask_line(line: &str) -> String {
     mask_tokens(&with_logins)
 }
 
-/// Masks the value after each name, up to a space or quotation mark.
+/// Masks the value after each name, up to a space or quotation mark; after the name of a header with cookies, all pairs.
 fn mask_named_values(line: &str) -> String {
     // Lower case of ASCII alone, so that positions stay the same.
     let lower = line.to_ascii_lowercase();
@@ -96,9 +96,12 @@ fn mask_named_values(line: &str) -> String {
             continue;
         }
         let rest = &line[from..];
-        let length = rest
-            .find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '&' | '<' | ','))
-            .unwrap_or(rest.len());
+        let length = if lower[..from].ends_with("cookie: ") {
+            measure_cookies(rest)
+        } else {
+            rest.find(|c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '&' | '<' | ','))
+                .unwrap_or(rest.len())
+        };
         masked.push_str(&line[at..from]);
         if length > 0 {
             masked.push_str(MASK);
@@ -107,6 +110,20 @@ fn mask_named_values(line: &str) -> String {
     }
     masked.push_str(&line[at..]);
     masked
+}
+
+/// Length of the pairs of a header with cookies. Each of them but the last one ends with a semicolon.
+fn measure_cookies(text: &str) -> usize {
+    let header = text.split(['"', '\'', '<']).next().unwrap_or_default();
+    let mut length = 0;
+    for word in header.split_inclusive(char::is_whitespace) {
+        let pair = word.trim_end();
+        if !pair.ends_with(';') {
+            return length + pair.len();
+        }
+        length += word.len();
+    }
+    length
 }
 
 /// Masks user and password in addresses.
@@ -177,6 +194,14 @@ mod tests {
             (
                 "fetch https://ada:hunter2@git.example/x.git failed".to_owned(),
                 format!("fetch https://{MASK}@git.example/x.git failed"),
+            ),
+            (
+                "curl -H 'Cookie: theme=dark; sid=hunter2&1' -H 'Accept: */*'".to_owned(),
+                format!("curl -H 'Cookie: {MASK}' -H 'Accept: */*'"),
+            ),
+            (
+                "cookie: lang=en; sid=hunter2 was refused".to_owned(),
+                format!("cookie: {MASK} was refused"),
             ),
             ("key AKIAABCDEFGHIJKLMNOP.".to_owned(), format!("key {MASK}")),
             (
