@@ -81,8 +81,9 @@ pub fn find_review_transition<'a>(
 /// before other cases.
 pub fn find_named_transition<'a>(offered: &'a [OfferedTransition], choice: &str) -> TransitionMatch<'a> {
     let exact = |one: &&OfferedTransition| one.name == choice;
-    let any_case = |one: &&OfferedTransition| one.name.eq_ignore_ascii_case(choice);
-    let status = |one: &&OfferedTransition| one.leads_to.eq_ignore_ascii_case(choice);
+    let lower = choice.to_lowercase();
+    let any_case = |one: &&OfferedTransition| one.name.to_lowercase() == lower;
+    let status = |one: &&OfferedTransition| one.leads_to.to_lowercase() == lower;
     let tries: [&dyn Fn(&&OfferedTransition) -> bool; 3] = [&exact, &any_case, &status];
     let mut matches = tries
         .map(|one| offered.iter().filter(one).collect::<Vec<_>>())
@@ -96,9 +97,10 @@ pub fn find_named_transition<'a>(offered: &'a [OfferedTransition], choice: &str)
 /// is ignored, because it does not determine its status.
 pub fn rank_status_transitions(offered: &[OfferedTransition], statuses: &[String]) -> Vec<usize> {
     let rank = |one: &OfferedTransition| {
+        let leads_to = one.leads_to.to_lowercase();
         let place = statuses
             .iter()
-            .position(|status| one.leads_to.eq_ignore_ascii_case(status))?;
+            .position(|status| status.to_lowercase() == leads_to)?;
         Some((place, one.leads_to != statuses[place], one.fields))
     };
     let mut ranked: Vec<_> = offered
@@ -246,6 +248,16 @@ mod tests {
         assert!(rank_statuses(&workflow, &["In Review"]).is_empty());
         let cases = build_offered_transitions(&[("One", "DONE"), ("Two", "Done")]);
         assert_eq!(rank_statuses(&cases, &["Done"]), [1, 0]);
+    }
+
+    #[test]
+    fn case_is_ignored_in_every_script() {
+        let workflow = build_offered_transitions(&[("Übergeben", "In Überprüfung"), ("Fertig", "Готово")]);
+        assert_eq!(rank_statuses(&workflow, &["ГОТОВО", "IN ÜBERPRÜFUNG"]), [1, 0]);
+        for (choice, expected) in [("übergeben", "0"), ("in überprüfung", "0"), ("готово", "1")] {
+            let found = find_named_transition(&workflow, choice);
+            assert_eq!(list_transition_ids(found), [expected], "{choice}");
+        }
     }
 
     #[test]

@@ -44,7 +44,8 @@ impl StatusCache {
                 "Jira knows no project {project}, or the account of [{section}] cannot see it"
             ));
         };
-        let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
+        let wanted = status.to_lowercase();
+        let is_known = statuses.iter().any(|known| known.to_lowercase() == wanted);
         (!is_known).then(|| format!("the project {project} has no status {status:?} (agent.status)"))
     }
 

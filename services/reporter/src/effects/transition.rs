@@ -85,7 +85,8 @@ async fn find_reached_goal(
     goals: &[String],
 ) -> Result<Option<TransitionResult>, EffectError> {
     let status = outside.jira.status(issue).await?.name;
-    let is_done = goals.iter().any(|goal| goal.eq_ignore_ascii_case(&status));
+    let lower = status.to_lowercase();
+    let is_done = goals.iter().any(|goal| goal.to_lowercase() == lower);
     Ok(is_done.then_some(TransitionResult::To(status)))
 }
 

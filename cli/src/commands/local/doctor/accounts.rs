@@ -444,7 +444,8 @@ async fn check_jira_reader(
         }
         let statuses = reader.project_statuses(key).await.unwrap_or_default();
         // Jira compares status names case-insensitively.
-        let is_known = statuses.iter().any(|known| known.eq_ignore_ascii_case(status));
+        let wanted = status.to_lowercase();
+        let is_known = statuses.iter().any(|known| known.to_lowercase() == wanted);
         // An unreadable project has its finding from the permission check above.
         if !statuses.is_empty() && !is_known {
             let statuses: Vec<String> = statuses.into_iter().collect();
