@@ -402,7 +402,8 @@ impl JiraReader {
     pub async fn role(&self, project: &str, name: &str) -> Result<Option<RoleMembers>, Error> {
         let client = self.clients.on(self.instance.as_ref())?;
         let (path, roles) = fetch_role_links(client, project).await?;
-        let found = roles.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
+        let wanted = name.to_lowercase();
+        let found = roles.iter().find(|(known, _)| known.to_lowercase() == wanted);
         let id = found.and_then(|(_, link)| link.rsplit('/').next());
         // The id comes from a link and goes into a path, so that only digits are accepted.
         let Some(id) = id.filter(|id| !id.is_empty() && id.chars().all(|c| c.is_ascii_digit())) else {

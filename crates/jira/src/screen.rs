@@ -39,8 +39,8 @@ impl ScreenField {
 
     /// Given value of this field. Jira ignores case in the names and keys of fields.
     fn given<'a>(&self, values: &'a BTreeMap<String, String>) -> Option<&'a str> {
-        let is_it =
-            |name: &str| name.eq_ignore_ascii_case(&self.name) || name.eq_ignore_ascii_case(&self.key);
+        let own = [self.name.to_lowercase(), self.key.to_lowercase()];
+        let is_it = |name: &str| own.contains(&name.to_lowercase());
         let mut values = values.iter();
         values
             .find(|(name, _)| is_it(name))
@@ -146,6 +146,16 @@ mod tests {
         assert_eq!((value("points"), value("parts")), (json!(3.0), json!(["cart"])));
         assert_eq!(value("release_note")["type"], json!("doc"));
         assert_eq!(filled.fields.len(), 4);
+    }
+
+    #[test]
+    fn field_name_ignores_case_in_every_script() {
+        let screen = vec![build_field("Grund für Änderung", "string", true)];
+        let filled = fill_screen(StatusCategory::Done, screen, &[("GRUND FÜR ÄNDERUNG", "x")]);
+        assert!(
+            filled.missing.is_empty() && filled.fields.len() == 1,
+            "{filled:?}"
+        );
     }
 
     #[test]
