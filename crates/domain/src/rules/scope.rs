@@ -11,7 +11,8 @@ use crate::rules::{glob::is_path_covered, sections::ModuleRules};
 #[derive(Clone, Debug)]
 pub struct ChangeScope<'a> {
     modules: &'a [ModuleRules],
-    kind: &'a str,
+    /// Kind of the ticket in lower case.
+    kind: String,
     widened: BTreeSet<String>,
 }
 
@@ -36,17 +37,17 @@ pub struct ScopeInputs {
 
 impl<'a> ChangeScope<'a> {
     /// Creates the scope for a kind of ticket, with the requested modules.
-    pub fn new(modules: &'a [ModuleRules], kind: &'a str, widened: &[WidenedModule]) -> Self {
+    pub fn new(modules: &'a [ModuleRules], kind: &str, widened: &[WidenedModule]) -> Self {
         Self {
             modules,
-            kind: kind.trim(),
+            kind: kind.trim().to_lowercase(),
             widened: widened.iter().map(|wish| wish.module.clone()).collect(),
         }
     }
 
     /// Returns true when the scope permits changes of a module.
     pub fn is_open(&self, module: &ModuleRules) -> bool {
-        let is_kind = |kind: &String| kind.eq_ignore_ascii_case(self.kind);
+        let is_kind = |kind: &String| kind.to_lowercase() == self.kind;
         module.kinds.is_empty() || module.kinds.iter().any(is_kind) || self.widened.contains(&module.name)
     }
 
@@ -137,6 +138,9 @@ mod tests {
         let story = ChangeScope::new(&modules[..2], " story", &[]);
         assert_eq!(story.outside("api/TaskController.java"), None);
         assert_eq!(story.outside("README.md"), None, "a file of no module");
+        let change = [build_module("api", &["api"], &["änderung"])];
+        let scope = ChangeScope::new(&change, "Änderung", &[]);
+        assert_eq!(scope.outside("api/a.rs"), None, "letters beyond ASCII");
         let widened = WidenedModule {
             module: "api".to_owned(),
             reason: "The field is in the request.".to_owned(),
