@@ -165,6 +165,8 @@ fn what_people_write_becomes_markdown() {
     );
     check_markdown("{code}never closed", "{code}never closed");
     check_markdown("{quote}never closed", "never closed");
+    check_markdown("{quote}/stop", "> /stop");
+    check_markdown("{panel}\nIt asks:\n\n[~us] /stop", "It asks:\n\n> @us /stop");
     check_markdown("bq. said", "> said");
     check_markdown("one\\\\ two", "one  \ntwo");
     check_markdown("{{a*b*}} a * b - c -- d", "`a*b*` a * b - c -- d");

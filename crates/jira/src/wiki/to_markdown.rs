@@ -5,6 +5,8 @@ use super::inline::convert_line;
 // Quotes and panels that are nested deeper than this join the innermost one.
 const MAX_FRAMES: usize = 8;
 const MAX_LISTS: usize = 16;
+// The slash of an order, and characters that look like it.
+const SLASHES: [char; 4] = ['/', '\u{ff0f}', '\u{2044}', '\u{2215}'];
 
 /// Converts a text in wiki markup to Markdown.
 ///
@@ -178,19 +180,30 @@ impl MarkdownPage {
     fn close(&mut self) {
         let Some(frame) = self.open.pop() else { return };
         let text = frame.blocks.join("\n\n");
-        let lines = text.lines().map(|line| format!("> {line}").trim_end().to_owned());
-        let quote = lines.collect::<Vec<_>>().join("\n");
+        let quote = render_quote(&text);
         if !quote.is_empty() {
             self.blocks().push(quote);
         }
     }
 
-    /// Ends the page. Blocks of quotes and panels without an end are shown unquoted.
+    /// Ends the page. Blocks of quotes and panels without an end are shown unquoted, except for those that may show an
+    /// order: their author quotes it.
     fn finish(mut self) -> String {
         let open = std::mem::take(&mut self.open);
-        self.top.extend(open.into_iter().flat_map(|frame| frame.blocks));
+        for block in open.into_iter().flat_map(|frame| frame.blocks) {
+            self.top.push(if block.contains(SLASHES) {
+                render_quote(&block)
+            } else {
+                block
+            });
+        }
         self.top.join("\n\n")
     }
+}
+
+fn render_quote(text: &str) -> String {
+    let lines = text.lines().map(|line| format!("> {line}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
 }
 
 fn render_fence(language: &str, code: &str) -> String {
