@@ -44,6 +44,13 @@ fn labeled_pull_request_checks_start_nothing() {
 }
 
 #[test]
+fn skip_label_counts_in_any_case() {
+    let silent = ChecksAbsent::from_poll(&build_pull_record(), build_commit_id());
+    let labeled = build_checked_facts(label_pull_request("Skip-Dispatch"), vec![]);
+    assert_eq!(expect_nothing(&silent, &labeled), FORBIDDEN);
+}
+
+#[test]
 fn labeled_pull_request_review_is_ignored() {
     let (delivered, polled, mut facts) =
         prepare_review(build_review(9, ReviewVerdict::ChangesRequested, "No.", &[]));

@@ -67,8 +67,13 @@ pub(crate) fn find_own_skip(now: &PullRequest, rules: &RepositoryRules) -> Optio
     skip_label(&now.labels, &rules.skip.labels)
 }
 
+/// Skip rule for one of the labels. GitHub compares labels without case, and keeps the spelling of their creation.
 fn skip_label(labels: &[String], forbidden: &[String]) -> Option<SkipReason> {
-    let label = labels.iter().find(|label| forbidden.contains(label))?;
+    let is_forbidden = |label: &&String| {
+        let lower = label.to_lowercase();
+        forbidden.iter().any(|known| known.to_lowercase() == lower)
+    };
+    let label = labels.iter().find(is_forbidden)?;
     Some(SkipReason::Label { label: label.clone() })
 }
 
