@@ -273,11 +273,13 @@ fn issue_is_triaged_once_per_text() {
         expect_nothing(&text, &build_issue_facts(&rules(true), |_| {})),
         "the issue asks for work"
     );
-    let done = build_issue_facts(&rules(true), |issue| {
-        issue.assignees.clear();
-        issue.labels.push("triaged".to_owned());
-    });
-    assert_eq!(expect_nothing(&text, &done), "the ticket is triaged");
+    for label in ["triaged", "Triaged"] {
+        let done = build_issue_facts(&rules(true), |issue| {
+            issue.assignees.clear();
+            issue.labels.push(label.to_owned());
+        });
+        assert_eq!(expect_nothing(&text, &done), "the ticket is triaged");
+    }
 }
 
 #[test]

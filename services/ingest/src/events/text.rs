@@ -142,7 +142,9 @@ pub(super) fn decide_triage(
         Ok(issue) => issue,
         Err(detail) => return Ok(EventVerdict::Never(detail.clone())),
     };
-    if issue.labels.contains(&rules.triage.done_label) {
+    // GitHub keeps the spelling of an existing label, whatever the case of the added one.
+    let done = rules.triage.done_label.to_lowercase();
+    if issue.labels.iter().any(|label| label.to_lowercase() == done) {
         return Ok(EventVerdict::nothing("the ticket is triaged"));
     }
     if !is_last(issue) {
