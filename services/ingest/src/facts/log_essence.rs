@@ -70,16 +70,17 @@ fn extract_command(lines: &[&str]) -> String {
     }
 }
 
-/// Whole text when it fits, else the part around the first error and the end.
+/// Whole text when it fits, else the part around the first error and the end; the end alone without an error.
 fn shorten_log(lines: &[&str], most: usize) -> String {
     let chars = |lines: &[&str]| lines.iter().map(|line| line.chars().count() + 1).sum::<usize>();
     if chars(lines) <= most {
         return lines.join("\n");
     }
-    let first = lines
-        .iter()
-        .position(|line| is_error(line))
-        .unwrap_or(lines.len());
+    let Some(first) = lines.iter().position(|line| is_error(line)) else {
+        let tail = take_fitting_lines(lines, most, true);
+        let left_out = lines.len() - tail.len();
+        return format!("({left_out} lines are left out)\n{}", tail.join("\n"));
+    };
     let from = first.saturating_sub(BEFORE);
     let to = (first + AFTER).min(lines.len());
     let head = take_fitting_lines(&lines[from..to], most / 2, false);
@@ -196,6 +197,15 @@ mod tests {
         let little = extract_essence(&raw, 2_000).text;
         assert!(little.chars().count() <= 2_100, "{}", little.len());
         assert!(little.contains("AssertionError: here") && little.ends_with("the end"));
+    }
+
+    #[test]
+    fn long_log_without_error_keeps_end() {
+        let raw: String = (0..20_000).map(|n| format!("line {n}\n")).collect();
+        let text = extract_essence(&raw, 2_000).text;
+        assert!(text.chars().count() <= 2_100, "{}", text.len());
+        assert!(text.starts_with('(') && text.ends_with("line 19999"));
+        assert!(text.lines().count() > 100, "{text}");
     }
 
     #[test]
