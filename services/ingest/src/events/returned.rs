@@ -2,8 +2,8 @@
 
 use domain::{
     Job, JobRequest, JobSubject, PullRequestRecord, PullRequestStatus, RepositoryRules, ReviewRound,
-    SkipReason, TicketBackground, TicketComment, TicketKey, TicketText, Timestamp, Trigger, TriggerKey,
-    TriggerReason,
+    SkipReason, TicketBackground, TicketComment, TicketKey, TicketRow, TicketText, Timestamp, Trigger,
+    TriggerKey, TriggerReason,
 };
 
 use super::{
@@ -19,6 +19,10 @@ use crate::{
     text::text_pin,
     webhook::payload::{UnreadablePayload, WebhookPayload},
 };
+
+// Age of a status change, in milliseconds, up to which the log still has what followed from it: a day less than the log
+// keeps its records.
+const HANDLED_MS: i64 = 29 * 24 * 60 * 60 * 1000;
 
 /// Status change of a ticket. The ticket's history decides whether it is a return.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -106,7 +110,10 @@ impl TicketReturnEvent {
         if let Some(reason) = continue_pull_request(&self.ticket, issue, approval, rules, facts)? {
             return Ok(Ok(reason));
         }
-        let since = find_last_work(facts.history(&self.ticket)?);
+        let since = match find_last_work(facts.history(&self.ticket)?) {
+            Some(asked) => asked,
+            None => find_last_run(facts.row(&self.ticket)?).unwrap_or_default(),
+        };
         Ok(
             match decide_after_approval(&self.ticket, issue, approval, rules, facts)? {
                 Ok(mut reason) => {
@@ -136,7 +143,8 @@ pub(super) fn continue_pull_request(
     };
     let now = facts.pull_request(&record.pull_request.repository, &record.pull_request.number)?;
     let history = facts.history(ticket)?;
-    let said = list_new_instructions(ticket, issue, approval, find_last_work(history), facts)?;
+    let since = find_last_work(history).unwrap_or_default();
+    let said = list_new_instructions(ticket, issue, approval, since, facts)?;
     let Some(asked) = repair::find_last_request(history) else {
         return Ok(None);
     };
@@ -172,9 +180,16 @@ fn find_open_pull_request<'a>(
     Ok(None)
 }
 
-/// Time of the last request for work on the ticket; the epoch without one.
-fn find_last_work(history: &[Trigger]) -> Timestamp {
-    find_last_asked(history, &[Job::Implement, Job::AddressReview]).unwrap_or_default()
+/// Time of the last request for work on the ticket.
+fn find_last_work(history: &[Trigger]) -> Option<Timestamp> {
+    find_last_asked(history, &[Job::Implement, Job::AddressReview])
+}
+
+/// Start of the last run that worked on the ticket. The row outlives the log, whose records age out.
+fn find_last_run(row: &TicketRow) -> Option<Timestamp> {
+    let mut runs = row.runs.iter().rev();
+    let last = runs.find(|run| run.job == Job::Implement)?;
+    Some(last.started_at)
 }
 
 /// Time of the last request for one of these jobs on the ticket.
@@ -257,7 +272,13 @@ impl EventKind for TicketReturnEvent {
         let Some(rules) = rules.filter(asks) else {
             return Ok(EventVerdict::nothing("the status brings no ticket back"));
         };
-        let Some(worked_on) = find_last_asked(facts.history(&self.ticket)?, &[Job::Implement]) else {
+        let asked = find_last_asked(facts.history(&self.ticket)?, &[Job::Implement]);
+        let worked_on = if let Some(asked) = asked {
+            asked
+        } else if let Some(began) = find_last_run(facts.row(&self.ticket)?) {
+            // What followed from an older status change may have aged out, too, and must not follow again.
+            began.max(facts.now.plus_ms(-HANDLED_MS))
+        } else {
             return Ok(EventVerdict::nothing("the ticket was not worked on"));
         };
         let issue = match facts.issue(&self.ticket)? {

@@ -2,7 +2,8 @@
 //! of the instructions.
 
 use domain::{
-    Job, JobRequest, JobSubject, SkipReason, TicketRow, Timestamp, TriggerChannel, TriggerKey, TriggerReason,
+    Job, JobRequest, JobSubject, RunStatus, RunSummary, SkipReason, StopReason, TicketRow, Timestamp,
+    TriggerChannel, TriggerKey, TriggerReason,
 };
 use serde_json::json;
 
@@ -205,6 +206,49 @@ fn ready_status_continues_open_pull_request() {
             TriggerReason::Skipped(SkipReason::PullRequestExists { .. })
         ),
         "{refused:?}"
+    );
+}
+
+#[test]
+fn return_counts_after_log_aged_out() {
+    let facts_after = |days: i64| {
+        let mut facts = build_work_facts(|issue, _| {
+            issue.status = "Reopened".to_owned();
+            issue.moves = vec![
+                build_status_change("7", READY, 50),
+                build_status_change("9", "Reopened", 80),
+            ];
+            issue.comments = vec![
+                build_tracker_comment("a1", 40, "before"),
+                build_tracker_comment("a1", 70, "Round half up."),
+            ];
+        });
+        facts.now = Timestamp::from_unix_ms(80 + days * 24 * 60 * 60 * 1000);
+        facts.put_history(build_ticket_key(), Vec::new());
+        let mut row = TicketRow::default();
+        row.runs.push(RunSummary {
+            id: "jira:ENG-12@1".parse().expect("run"),
+            job: Job::Implement,
+            status: RunStatus::Finished {
+                reason: StopReason::Completed,
+            },
+            started_at: Timestamp::from_unix_ms(60),
+            finished_at: None,
+            turns: 1,
+        });
+        facts.put_row(build_ticket_key(), row);
+        facts.put_progress(build_ticket_key(), RunProgress::default());
+        facts
+    };
+    let again = expect_trigger(&build_polled_event(), &facts_after(1));
+    assert_eq!(again.key, TriggerKey::new("changelog:9"));
+    let job = expect_job_request(again.reason);
+    let new: Vec<bool> = job.text.comments.iter().map(|comment| comment.is_new).collect();
+    assert_eq!((job.job, new), (Job::Implement, vec![false, true]));
+    assert_eq!(
+        expect_nothing(&build_polled_event(), &facts_after(30)),
+        "the ticket did not come back since it was worked on",
+        "the log may have had what followed"
     );
 }
 
