@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use domain::{
-    AwaitedReview, PullRequestEvent, PullRequestRecord, PullRequestRef, Timestamp, Trigger, TriggerKey,
-    TriggerReason,
+    AwaitedReview, Job, PullRequestEvent, PullRequestRecord, PullRequestRef, TicketKey, Timestamp, Trigger,
+    TriggerKey, TriggerReason,
 };
 
 use super::{EventKind, EventVerdict, NewTrigger, closed::is_closed};
@@ -16,6 +16,8 @@ use crate::{
 };
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+// Age of a reminder, in milliseconds, up to which the log still has it: a day less than the log keeps its records.
+const LOGGED_MS: i64 = 29 * 24 * 60 * 60 * 1000;
 // Maximum of reviewers mentioned at once.
 const MOST_CALLED: usize = 10;
 
@@ -62,7 +64,7 @@ impl EventKind for OverdueReviewEvent {
         let Some(since) = open.map(|request| request.at).max() else {
             return Ok(EventVerdict::nothing("nobody knows since when it waits"));
         };
-        let earlier: Vec<Timestamp> = list_reminder_times(facts.history(ticket)?, ours, since).collect();
+        let earlier = list_reminder_times(facts, ticket, ours, since)?;
         if earlier.len() >= rules.review.reminders as usize {
             return Ok(EventVerdict::nothing(
                 "it was reminded of as often as the rules allow",
@@ -92,8 +94,34 @@ impl EventKind for OverdueReviewEvent {
     }
 }
 
-/// Times of the reminders since the current wait started.
-fn list_reminder_times<'a>(
+/// Times of the reminders since the current wait started. Those that the log has lost are runs of the ticket's row.
+fn list_reminder_times(
+    facts: &DecisionFacts,
+    ticket: &TicketKey,
+    ours: &PullRequestRef,
+    since: Timestamp,
+) -> Result<Vec<Timestamp>, Need> {
+    let logged = list_logged_reminders(facts.history(ticket)?, ours, since);
+    let oldest = facts.now.plus_ms(-LOGGED_MS);
+    if since >= oldest {
+        return Ok(logged.collect());
+    }
+    let row = facts.row(ticket)?;
+    // A run of the row does not name its pull request.
+    if row.pull_requests.len() != 1 {
+        return Ok(logged.collect());
+    }
+    let lost = row
+        .runs
+        .iter()
+        .filter(|run| run.job == Job::Remind)
+        .map(|run| run.started_at)
+        .filter(|at| (since..oldest).contains(at));
+    Ok(lost.chain(logged.filter(|at| *at >= oldest)).collect())
+}
+
+/// Times of the reminders in the log since the current wait started.
+fn list_logged_reminders<'a>(
     history: &'a [Trigger],
     ours: &'a PullRequestRef,
     since: Timestamp,
@@ -109,7 +137,7 @@ fn list_reminder_times<'a>(
 
 #[cfg(test)]
 mod tests {
-    use domain::TriggerChannel;
+    use domain::{RunStatus, RunSummary, StopReason, TicketRow, TriggerChannel};
     use github::{PullRequest, ReviewRequest};
 
     use super::{
@@ -168,6 +196,39 @@ mod tests {
             }
         }
         assert_eq!(days, [3, 6]);
+    }
+
+    #[test]
+    fn reminders_count_after_log_aged_out() {
+        let event = OverdueReviewEvent::from_poll(build_pull_record());
+        let remind_run = |day: u32| RunSummary {
+            id: "jira:ENG-12@1".parse().unwrap(),
+            job: Job::Remind,
+            status: RunStatus::Finished {
+                reason: StopReason::Completed,
+            },
+            started_at: ASKED.plus(DAY * day),
+            finished_at: None,
+            turns: 0,
+        };
+        let facts_after = |days: &[u32]| {
+            let mut facts = build_overdue_facts(RULES, build_review_candidate(), 60, &[]);
+            let row = TicketRow {
+                pull_requests: vec![build_pull_reference()],
+                runs: days.iter().map(|day| remind_run(*day)).collect(),
+                ..TicketRow::default()
+            };
+            facts.put_row(build_ticket_key(), row);
+            facts
+        };
+        assert_eq!(
+            expect_nothing(&event, &facts_after(&[3, 6])),
+            "it was reminded of as often as the rules allow"
+        );
+        assert_eq!(
+            expect_trigger(&event, &facts_after(&[3])).ticket,
+            build_ticket_key()
+        );
     }
 
     #[test]
