@@ -34,12 +34,12 @@ pub enum NoteCourse {
 
 impl NoteCourse {
     /// Number of starts of work that the ticket states. Two ingests that assess a conflict at the same time may start a
-    /// second resolution, which ends without a result.
+    /// second resolution, which ends without a result, and a base that moves again during the resolution needs another one.
     pub(crate) const fn starts(self) -> RangeInclusive<usize> {
         match self {
             Self::Plain | Self::Signed => 1..=1,
             Self::Dequeued => 2..=2,
-            Self::Conflict | Self::QueueConflict => 2..=3,
+            Self::Conflict | Self::QueueConflict => 2..=4,
         }
     }
 
@@ -57,7 +57,7 @@ impl NoteCourse {
         match self {
             Self::Plain | Self::Signed => 3,
             Self::Dequeued => 5,
-            Self::Conflict | Self::QueueConflict => 6,
+            Self::Conflict | Self::QueueConflict => 7,
         }
     }
 }
