@@ -66,7 +66,10 @@ impl MatrixStage {
             return Ok(false);
         };
         let issue = self.github.issue(REPOSITORY, number).context("the issue")?;
-        let is_triaged = issue.labels.iter().any(|label| label == "triaged");
+        // The ticket of Jira is sorted, too. Its model must not fail, even if a restart delays it.
+        let is_triaged = [issue.labels.clone(), self.jira.labels(&self.key)]
+            .iter()
+            .all(|labels| labels.iter().any(|label| label == "triaged"));
         let said = self.said_on(number);
         let is_given_back = issue.assignees.is_empty() && said.contains("assign the issue again");
         match self.people.of_issue.assigned {
